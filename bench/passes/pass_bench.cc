@@ -41,54 +41,87 @@ namespace {
 
 constexpr int kUsualContext = 128;
 constexpr int kPrompt = 512;
+constexpr int kComputed = 512;  // Tokens of a context.
 constexpr int kRows[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
-// Passes over `rows` rows behind `context` tokens; logits of all rows or of the last.
-class Passes {
+// A sequence's first `context` tokens and room behind them. Of a long one the first tokens are
+// computed and copied on: how long passes take does not depend on what keys and values say.
+class Context {
  public:
-  Passes(Model* model, const std::vector<int>& taps, int context, int rows, bool all)
+  Context(Model* model, const std::vector<int>& taps, int context)
       : model_(model),
         kv_(model->backend().AllocateKv(
-            model->KvShapeFor(BlocksFor(std::int64_t{context} + rows),
+            model->KvShapeFor(BlocksFor(std::int64_t{context} + kPrompt),
                               {.points = taps, .hidden = model->config().hidden}))) {
     for (std::int32_t block = 0; block < kv_.shape.blocks; ++block) blocks_.push_back(block);
-    batch_.block_tables.push_back(blocks_.data());
-    for (std::int32_t position = 0; position < context + rows; ++position) {
-      const RowPlace place{position, position, 0, position + 1, 0};
-      const bool last = position + 1 == context + rows;
-      batch_.rows.push_back({0, place, all ? position >= context : last, false});
+    const FeatureSpec& feature = model->config().feature;
+    if (reads_context()) kept_.resize(static_cast<std::size_t>(feature.tap_width()));
+    if (feature.in_rows()) left_.assign(static_cast<std::size_t>(model->config().hidden), 0.5F);
+    const int computed = std::min(context, kComputed);
+    ForwardBatch batch;
+    batch.block_tables.push_back(blocks_.data());
+    for (int position = 0; position < computed; ++position) {
+      batch.rows.push_back(Row(position, /*block_left=*/-1));
+      batch.rows.back().token = position % model->config().vocabulary;
     }
-    if (model_->config().feature.join == FeatureSpec::Join::kContext) {
-      kept_.resize(static_cast<std::size_t>(model_->config().feature.tap_width()));
-      for (ForwardRow& row : batch_.rows) {
-        const int behind = context + rows - 1 - row.place.position;
-        if (context == 0 || behind >= rows) {
-          row.feature.kept = kept_.data();
-          row.wants_logits = false;
-        } else {
-          row.block_left = behind;
-        }
+    batch.rows.back().wants_logits = !reads_context();
+    model->Forward(batch, kv_);
+    std::vector<KvMove> moves;
+    for (int slot = computed; slot < context; ++slot) moves.push_back({slot % computed, slot});
+    model->backend().CopyKv(kv_, moves);
+  }
+
+  // The row of a position; of a draft of blocks, of a block with so many places behind it, or what
+  // reads the target's features (-1).
+  ForwardRow Row(std::int32_t position, int block_left) const {
+    ForwardRow row{0, {position, position, 0, position + 1, 0}, false, false};
+    if (reads_context()) {
+      if (block_left < 0) {
+        row.feature.kept = kept_.data();
+      } else {
+        row.block_left = block_left;
       }
     }
-    if (model_->config().feature.in_rows()) {
-      left_.assign(static_cast<std::size_t>(model_->config().hidden), 0.5F);
-      for (ForwardRow& row : batch_.rows) {
-        row.feature.left = left_.data();
-        row.wants_state = row.wants_logits;
-      }
+    if (!left_.empty()) row.feature.left = left_.data();
+    return row;
+  }
+  bool reads_context() const {
+    return model_->config().feature.join == FeatureSpec::Join::kContext;
+  }
+
+  Model* model() { return model_; }
+  KvStore& kv() { return kv_; }
+  const std::int32_t* blocks() const { return blocks_.data(); }
+
+ private:
+  Model* model_;
+  KvStore kv_;
+  std::vector<float> left_;
+  std::vector<BFloat16> kept_;
+  std::vector<std::int32_t> blocks_;
+};
+
+// Passes over `rows` rows behind `begin` tokens of a context; logits of all rows or of the last.
+class Passes {
+ public:
+  Passes(Context* context, int begin, int rows, bool all) : context_(context) {
+    batch_.block_tables.push_back(context->blocks());
+    const bool reads = begin == 0;
+    for (int i = 0; i < rows; ++i) {
+      ForwardRow row = context->Row(begin + i, reads ? -1 : rows - 1 - i);
+      row.wants_logits = (all || i + 1 == rows) && !(reads && context->reads_context());
+      row.wants_state = row.wants_logits && row.feature.left != nullptr;
+      batch_.rows.push_back(row);
     }
-    DrawTokens();
-    if (context == 0) return;
-    ForwardBatch before = batch_;
-    before.rows.resize(static_cast<std::size_t>(context));
-    model_->Forward(before, kv_);
-    batch_.rows.erase(batch_.rows.begin(), batch_.rows.begin() + context);
   }
 
   double Ms() {
-    DrawTokens();
+    Model* model = context_->model();
+    for (ForwardRow& row : batch_.rows) {
+      row.token = static_cast<Token>(random_() % static_cast<unsigned>(model->config().vocabulary));
+    }
     const auto begin = std::chrono::steady_clock::now();
-    model_->Forward(batch_, kv_);
+    model->Forward(batch_, context_->kv());
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
         .count();
   }
@@ -96,18 +129,7 @@ class Passes {
   int rows() const { return static_cast<int>(batch_.rows.size()); }
 
  private:
-  void DrawTokens() {
-    const int vocabulary = model_->config().vocabulary;
-    for (ForwardRow& row : batch_.rows) {
-      row.token = static_cast<Token>(random_() % static_cast<unsigned>(vocabulary));
-    }
-  }
-
-  Model* model_;
-  KvStore kv_;
-  std::vector<float> left_;
-  std::vector<BFloat16> kept_;
-  std::vector<std::int32_t> blocks_;
+  Context* context_;
   ForwardBatch batch_;
   std::minstd_rand random_;
 };
@@ -179,6 +201,7 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
     FT_ASSIGN_OR_RETURN(config, ReadModelConfig(*checkpoint));
   } else {
     FT_ASSIGN_OR_RETURN(config, ShapeOf(path));
+    config.max_positions = std::max(config.max_positions, context + kPrompt);
   }
   if (says > 0 && says < config.vocabulary) {
     std::vector<Token> tokens(static_cast<std::size_t>(says));
@@ -199,15 +222,15 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
   }
   const auto model = weights->MakeModel(backend.get());
   std::vector<Passes> passes;
-  const auto add = [&](const std::vector<int>& kept) {
-    for (const int rows : kRows) {
-      passes.emplace_back(model.get(), kept, context, rows, /*all=*/true);
-    }
-    passes.emplace_back(model.get(), kept, 0, kPrompt, /*all=*/false);
+  const auto add = [&](Context* behind) {
+    for (const int rows : kRows) passes.emplace_back(behind, context, rows, /*all=*/true);
+    passes.emplace_back(behind, 0, kPrompt, /*all=*/false);
   };
-  add({});
+  Context plain(model.get(), {}, context);
+  add(&plain);
   const std::size_t kinds = passes.size();
-  if (!taps.empty()) add(taps);
+  std::optional<Context> tapped;
+  if (!taps.empty()) add(&tapped.emplace(model.get(), taps, context));
   std::vector<std::vector<double>> times(passes.size());
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < passes.size(); ++i) {

@@ -9,6 +9,7 @@
 #include "base/exhaustion.h"
 #include "engine/rules.h"
 #include "learning/draft_learner.h"
+#include "tokenizer/encode_behind.h"
 
 namespace foretoken {
 namespace {
@@ -41,6 +42,17 @@ Result<EngineConfig> ConfigFor(const EngineOptions& options) {
   return config;
 }
 
+// With the end of the text behind each.
+std::vector<ScriptedAnswer> Encoded(std::span<const AnswerText> answers,
+                                    const Tokenizer& tokenizer) {
+  std::vector<ScriptedAnswer> encoded;
+  for (const AnswerText& answer : answers) {
+    encoded.push_back({answer.prompt, EncodeBehind(tokenizer, answer.text)});
+    if (const auto eos = tokenizer.eos(); !eos.empty()) encoded.back().answer.push_back(eos[0]);
+  }
+  return encoded;
+}
+
 // The first one may be missing, but then there are no others.
 Status CheckDrafts(std::span<const DraftOptions> drafts) {
   if (drafts.size() > kDraftModels.size()) {
@@ -65,6 +77,9 @@ Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
     if (options.keep_times) measuring.kept_in = DefaultTimesFolder();
   } else {
     config.script = study->script;
+    if (!study->answers.empty() && target->tokenizer() != nullptr) {
+      config.script.emplace().answers = Encoded(study->answers, *target->tokenizer());
+    }
     config.speculator_delay_us = study->speculator_delay_us;
     measuring.sweeps = study->measuring_sweeps;
     if (study->measured_with != nullptr) config.times = ConfigOf(*study->measured_with).times;

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/engine.h"
@@ -10,9 +12,16 @@
 
 namespace foretoken {
 
+/// A text that the target is to say behind a prompt (ScriptedAnswer).
+struct AnswerText {
+  std::vector<Token> prompt;
+  std::string text;
+};
+
 /// What only studies of the engine ask for (`bench`, `verify`), beside what everybody does.
 struct StudyOptions {
   std::optional<Script> script;          ///< Acceptance that is drawn, not computed.
+  std::vector<AnswerText> answers;       ///< That the target says in place of its own.
   std::int64_t speculator_delay_us = 0;  ///< The speculator sleeps up to this between its steps.
   int measuring_sweeps = 1;  ///< How often each time is measured; more where noise matters.
   const Engine* measured_with = nullptr;  ///< Times are those of an engine with the same models.

@@ -12,6 +12,7 @@
 #include "engine/draft_exchange.h"
 #include "engine/rules.h"
 #include "model/self/self_draft.h"
+#include "tokenizer/encode_behind.h"
 
 namespace foretoken {
 namespace {
@@ -167,6 +168,9 @@ DrafterParts PartsWith(std::shared_ptr<LoadedModel> draft, const EngineConfig& o
   if (target.tokenizer != nullptr) {
     parts.bytes_of = [tokenizer = target.tokenizer](Token token) {
       return tokenizer->TokenBytes(token);
+    };
+    parts.tokens_of = [tokenizer = target.tokenizer](std::string_view text) {
+      return EncodeBehind(*tokenizer, text);
     };
   }
   return parts;

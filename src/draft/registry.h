@@ -33,6 +33,8 @@ struct DrafterParts {
   std::vector<DrafterMember> members = {};  ///< Of drafters that are made of others.
   /// A token's text, empty of special ones; null where there is no tokenizer.
   std::function<std::string_view(Token)> bytes_of = nullptr;
+  /// The tokens of a text that follows others; null likewise.
+  std::function<std::vector<Token>(std::string_view)> tokens_of = nullptr;
 
   /// What a member is made of.
   DrafterParts Of(const DrafterMember& member) const {
@@ -42,7 +44,8 @@ struct DrafterParts {
             .draft = member.draft,
             .text = member.text,
             .backend = backend,
-            .bytes_of = bytes_of};
+            .bytes_of = bytes_of,
+            .tokens_of = tokens_of};
   }
 };
 

@@ -36,6 +36,16 @@ TapShape With(TapShape taps, const TapShape& others) {
   return taps;
 }
 
+std::span<const Token> AnswerTo(std::span<const Token> prompt,
+                                const std::optional<Script>& script) {
+  if (!script.has_value()) return {};
+  const auto found = std::ranges::find_if(script->answers, [&](const ScriptedAnswer& each) {
+    return std::ranges::equal(each.prompt, prompt);
+  });
+  if (found == script->answers.end()) return {};
+  return found->answer;
+}
+
 // What the target's passes keep, and for whom.
 struct KeptTaps {
   KeptTaps(const ByDrafter<TapShape>& read, const TapShape& captured)
@@ -139,6 +149,7 @@ Result<std::vector<SequenceId>> Engine::SubmitAll(std::vector<Request> requests)
                                                  impl_->eos, impl_->tokenizer);
       sequence->draws = config.verification == Verification::kRejection &&
                         sequence->request.sampling.temperature > 0 && !config.script.has_value();
+      sequence->scripted = AnswerTo(sequence->request.prompt, config.script);
       sequence->stats.submitted_ns = NowNs();
       if (plans[i].mode != Mode::kAr) sequence->stats.lossy_rule = config.lossy.kind;
       sequences.push_back(std::move(sequence));

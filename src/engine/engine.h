@@ -18,12 +18,22 @@
 
 namespace foretoken {
 
-/// Timing studies only: whether proposals are accepted and hits happen is drawn, not computed. The
-/// output is then not the model's, and everything measured is labelled scripted.
+/// A prompt, and what follows it in a scripted run: the text's end too.
+struct ScriptedAnswer {
+  std::vector<Token> prompt;
+  std::vector<Token> answer;
+};
+
+/// Timing studies only: whether proposals are accepted and hits happen is drawn, not computed; or
+/// answers are given, and the target says them. The output is then not the model's, and everything
+/// measured is labelled scripted.
 struct Script {
   double acceptance = 0.8;
   double hit = 0.9;  ///< Chance that a bonus token is one the cache has prepared.
   std::uint64_t seed = 1;
+  /// Where there are any, nothing is drawn: behind these prompts the target chooses these tokens,
+  /// as far as a request's grammar and filters allow, and behind others what it would.
+  std::vector<ScriptedAnswer> answers;
 };
 
 /// What is known of the times of an engine's passes before its first one: measured once, and good

@@ -327,7 +327,7 @@ Status ValidateOptions(const EngineConfig& options) {
         "lossy");
   }
   if (options.lossy.kind != Lossy::kNone && options.script.has_value()) {
-    return InvalidInput("a script draws what is accepted, so no lossy rule can: give one of them",
+    return InvalidInput("a script says what is accepted, so no lossy rule can: give one of them",
                         "lossy");
   }
   if (BlocksFor(options.kv_tokens) < BlocksFor(options.max_context)) {

@@ -97,8 +97,9 @@ class Sequence {
   SpeculationPlan plan;
   std::optional<SequenceEstimate> estimate;  ///< The planner's, where it makes the plans.
   Proposal proposal;
-  bool draws = false;  ///< Proposals are drawn, to be verified by rejection.
-  ProposalLaws laws;   ///< Of `proposal`, where it is drawn.
+  std::span<const Token> scripted;  ///< ScriptedAnswer::answer to its prompt.
+  bool draws = false;               ///< Proposals are drawn, to be verified by rejection.
+  ProposalLaws laws;                ///< Of `proposal`, where it is drawn.
   bool awaits_jit = false;
   bool awaits_mask = false;      ///< Its grammar's next mask is not done: it sits rounds out.
   bool speculated = false;       ///< Known to some proposer.

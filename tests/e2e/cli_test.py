@@ -415,6 +415,24 @@ class GoodInput(CliTest):
         self.assertEqual(report["meta"]["weights"], "random")
         self.assertTrue(all(mode["identical"] is None for mode in report["sets"][0]["modes"]))
 
+    def test_bench_has_answers_said(self):
+        prompts = self.folder / "copies.jsonl"
+        words = "the dragon hid seven silver spoons below the mill"
+        prompts.write_text("".join(json.dumps({"prompt": f"{number} {words}: ",
+                                               "answer": f"{number} {words}"}) + "\n"
+                                   for number in range(3)))
+        options = ("bench", "--prompts", prompts, "--raw", "-n", 90, "--modes", "ar,protocol",
+                   "--only-target-cores", "--scripted-answers", "--json", "-")
+        report = json.loads(self.succeed(*options).stdout)
+        self.assertEqual(report["meta"]["scripted_answers"], 3)
+        plain, copying = report["sets"][0]["modes"]
+        self.assertEqual(plain["output_tokens"], copying["output_tokens"])
+        self.assertLess(plain["output_tokens"], 3 * 60)  # They end where the answers do.
+        self.assertGreater(copying["acceptance_length"], 4)
+        self.refuse(*options, "--synthetic", "draft-12m", saying="a tokenizer")
+        self.refuse("bench", "--scripted-answers", saying="has an 'answer'")
+        self.refuse("bench", "--scripted-answers", "--lossy", "typical", saying="excludes")
+
     def test_verify_finds_no_difference(self):
         data = self.folder / "report.json"
         text = self.succeed("verify", "--limit", 2, "-n", 32, "--batches", "1,3", "--temps",

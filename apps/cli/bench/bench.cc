@@ -23,6 +23,8 @@
 namespace foretoken {
 namespace {
 
+constexpr int kWarmUpTokens = 128;  // Of each prompt.
+
 // A mode on a device, ready to run.
 struct Contestant {
   std::string label;
@@ -75,7 +77,7 @@ class Bench {
   bool drafts() const { return options_.model.has_draft() || !drafters_.empty(); }
   Result<std::vector<Generation>> RunGroup(Contestant* contestant,
                                            std::span<const std::vector<Token>> prompts,
-                                           std::uint64_t first_seed);
+                                           std::uint64_t first_seed, int max_tokens);
   Status Learn(std::span<const std::vector<Token>> prompts, std::span<const Generation> outputs);
   Status WarmUp();
   Result<SetResult> RunSet(const EncodedSet& set, ProgressBar* progress);
@@ -89,6 +91,7 @@ class Bench {
   std::vector<Mode> modes_;
   std::vector<ListedDrafter> drafters_;
   std::optional<Script> script_;
+  std::vector<AnswerText> answers_;  // That the target is to say.
   Decoding decoding_;
   std::shared_ptr<LanguageModel> target_;
   std::shared_ptr<LanguageModel> target_on_all_;
@@ -143,6 +146,14 @@ Status Bench::Load() {
       return InvalidInput("--learn would add tokens that --scripted-acceptance made up: give one");
     }
   }
+  if (options_.scripted_answers) {
+    if (synthetic()) {
+      return InvalidInput("--scripted-answers needs a model with a tokenizer, and this has none");
+    }
+    if (options_.datastore.learn) {
+      return InvalidInput("--learn would add texts that --scripted-answers gave: give one");
+    }
+  }
   if (synthetic()) options_.generation.stop.ignore_eos = true;
   FT_ASSIGN_OR_RETURN(decoding_, options_.Load());
   target_ = decoding_.target;
@@ -151,7 +162,7 @@ Status Bench::Load() {
   if (speculative && !ssd_only && !options_.only_target_cores && cores.all != cores.target) {
     target_on_all_ = target_->OnCores(cores.all);
   }
-  context_.scripted = script_.has_value();
+  context_.scripted = script_.has_value() || options_.scripted_answers;
   context_.same_law_only = options_.speculation.verification == "rejection" &&
                            options_.generation.sampling.temperature > 0;
   context_.lossy = options_.speculation.is_lossy();
@@ -205,6 +216,9 @@ Status Bench::EncodePrompts() {
   }
   FT_ASSIGN_OR_RETURN(sets_,
                       EncodeSets(options_.prompts, *target_->tokenizer(), context, max_tokens));
+  if (options_.scripted_answers) {
+    FT_ASSIGN_OR_RETURN(answers_, AnswersOf(sets_));
+  }
   return {};
 }
 
@@ -269,7 +283,7 @@ Status Bench::Add(Contestant contestant, const DecodingOptions& options) {
   FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
                       options.EngineFor(options.datastore.ModesFor(contestant.mode),
                                         decoding_.cores, options_.batch, engine_context_));
-  StudyOptions study{.script = script_};
+  StudyOptions study{.script = script_, .answers = answers_};
   // Measured once for all modes of a target and a drafter.
   if (!contestants_.empty() && contestants_.back().target == contestant.target &&
       contestants_.back().drafter == contestant.drafter) {
@@ -282,7 +296,7 @@ Status Bench::Add(Contestant contestant, const DecodingOptions& options) {
 
 Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
                                                 std::span<const std::vector<Token>> prompts,
-                                                std::uint64_t first_seed) {
+                                                std::uint64_t first_seed, int max_tokens) {
   std::vector<Request> requests;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     Request request;
@@ -290,6 +304,7 @@ Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
     request.sampling = options_.generation.sampling;
     request.sampling.seed += first_seed + i;
     request.stop = options_.generation.stop;
+    request.stop.max_tokens = max_tokens;
     if (const auto& adapters = contestant->target->adapters(); !adapters.empty()) {
       const std::size_t turn = i % adapters.size();
       request.adapter = {static_cast<int>(turn), adapters[turn].scale};
@@ -327,8 +342,9 @@ Status Bench::WarmUp() {
     const std::vector<Token>& prompt = sets_.front().prompts[i];
     prompts.emplace_back(prompt.rbegin(), prompt.rend());
   }
+  const int max_tokens = std::min(options_.generation.stop.max_tokens, kWarmUpTokens);
   for (Contestant& contestant : contestants_) {
-    FT_ASSIGN_OR_RETURN(const auto ignored, RunGroup(&contestant, prompts, 0));
+    FT_ASSIGN_OR_RETURN(const auto ignored, RunGroup(&contestant, prompts, 0, max_tokens));
   }
   return {};
 }
@@ -349,7 +365,8 @@ Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
       // Every mode is first, second ... equally often, so that a drift of the machine favours none.
       const std::size_t m = (i + turn) % contestants_.size();
       progress->SetLabel(fmt::format("{}: {}", set.name, contestants_[m].label));
-      FT_ASSIGN_OR_RETURN(outputs, RunGroup(&contestants_[m], prompts, begin));
+      FT_ASSIGN_OR_RETURN(
+          outputs, RunGroup(&contestants_[m], prompts, begin, options_.generation.stop.max_tokens));
       result.modes[m].Add(outputs);
       progress->Advance();
     }
@@ -382,7 +399,7 @@ nlohmann::json Bench::Meta() const {
       {"top_p", sampling.top_p},
       {"min_p", sampling.min_p},
       {"seed", sampling.seed},
-      {"acceptance", script_ ? "scripted" : "real"},
+      {"acceptance", context_.scripted ? "scripted" : "real"},
       {"batch", options_.batch},
       {"max_tokens", options_.generation.stop.max_tokens},
       {"stops_at_eos", !options_.generation.stop.ignore_eos},
@@ -399,7 +416,9 @@ nlohmann::json Bench::Meta() const {
     if (knee > 0) meta["knee_rows"][contestant.label] = knee;
   }
   if (options_.target_delay_us > 0) meta["target_delay_us"] = options_.target_delay_us;
-  if (script_) {
+  if (options_.scripted_answers) {
+    meta["scripted_answers"] = answers_.size();
+  } else if (script_) {
     meta["scripted_acceptance"] = script_->acceptance;
     meta["scripted_hit"] = script_->hit;
   }

@@ -21,6 +21,7 @@ struct BenchOptions : DecodingOptions {
   int prompt_tokens = 256;
   bool only_target_cores = false;
   std::string script;
+  bool scripted_answers = false;
   std::int64_t target_delay_us = 0;
   ReportFiles files;
   ServerBenchOptions server;

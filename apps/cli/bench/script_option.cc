@@ -9,7 +9,6 @@
 #include "cli/options/options.h"
 
 namespace foretoken {
-
 Result<Script> ParseScript(std::string_view text) {
   const std::vector<std::string> parts = SplitList(text);
   Script script;
@@ -22,6 +21,20 @@ Result<Script> ParseScript(std::string_view text) {
         "--scripted-acceptance '{}' is not of the form A or A,H with both from 0 to 1", text));
   }
   return script;
+}
+
+Result<std::vector<AnswerText>> AnswersOf(std::span<const EncodedSet> sets) {
+  std::vector<AnswerText> answers;
+  for (const EncodedSet& set : sets) {
+    for (std::size_t i = 0; i < set.prompts.size(); ++i) {
+      if (!set.answers[i].empty()) answers.push_back({set.prompts[i], set.answers[i]});
+    }
+  }
+  if (answers.empty()) {
+    return InvalidInput(
+        "--scripted-answers: no line of --prompts has an 'answer' that the target could say");
+  }
+  return answers;
 }
 
 }  // namespace foretoken

@@ -25,10 +25,12 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(backend/cpu/amx/kernels_amx_int8.cc PROPERTIES
                               COMPILE_OPTIONS "${avx512};-mamx-tile;-mamx-int8")
 endif()
+file(GLOB_RECURSE kernels ${CMAKE_CURRENT_SOURCE_DIR}/backend/cpu/kernels_*.cc)
+# What was read without these flags does not serve.
+set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 
 if(FORETOKEN_BUILD_FUZZERS)
   # No fuzz target computes with kernels, and clang 14 needs two minutes for each of these files
   # with sanitizers.
-  file(GLOB_RECURSE kernels ${CMAKE_CURRENT_SOURCE_DIR}/backend/cpu/kernels_*.cc)
   set_property(SOURCE ${kernels} APPEND PROPERTY COMPILE_OPTIONS "-fno-sanitize=all")
 endif()

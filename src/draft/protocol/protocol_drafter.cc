@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <functional>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "draft/grow_proposal.h"
 #include "draft/latest_occurrence.h"
@@ -21,7 +24,8 @@ constexpr std::size_t kLongestMatch = 4;
 // value named before. Of copies only what the grammar allows is proposed.
 class ProtocolDrafter : public Drafter {
  public:
-  explicit ProtocolDrafter(BytesOf bytes_of) : allowed_(std::move(bytes_of)) {}
+  explicit ProtocolDrafter(const DrafterParts& parts)
+      : bytes_of_(parts.bytes_of), tokens_of_(parts.tokens_of), allowed_(parts.bytes_of) {}
 
   void Propose(std::span<DraftContext> contexts) override {
     for (const DraftContext& context : contexts) {
@@ -38,48 +42,97 @@ class ProtocolDrafter : public Drafter {
  private:
   void Propose(const CopyCursor& cursor, const DraftContext& context) {
     steps_ = kMaskSteps;
-    const int forced = Force(context);
-    if (forced > 0) {  // What was lost or found before says nothing behind new tokens.
-      Copy(context, forced, Continuation(context, forced));
-      return;
-    }
-    Copy(context, 0, cursor.next() != 0 ? cursor.next() : Continuation(context, 0));
-    if (cursor.lost_at() == 0) return;
+    if (Write(cursor, context) || cursor.lost_at() == 0) return;
     const auto most = std::min<std::size_t>(context.tokens.size() - 1, cursor.lost_at() + 1);
     for (std::size_t place = cursor.lost_at(); place <= most; ++place) {
       Copy(context, 0, place, kAroundEdit);
     }
   }
 
-  // Grows what the grammar forces or leaves open from the root on; the end of the first branch, as
-  // far as there is nothing else to say.
-  int Force(const DraftContext& context) {
+  // Grows one way on from the root, as far as it is known: what is being copied where the grammar
+  // allows it, else what the grammar forces, with a branch for each text that it leaves open. What
+  // is forced is copied too where the source has it in its own tokens, so that a copy goes on
+  // behind it: the fields of a record that become arguments. Returns whether the grammar says
+  // something behind the root.
+  bool Write(CopyCursor cursor, const DraftContext& context) {
+    text_.assign(context.tokens.begin(), context.tokens.end());
+    bool says = false;
     int node = 0;
-    while (context.history != nullptr && HasRoom(context, node)) {
-      const auto path = PathTokens(*context.proposal, node);
-      if (!allowed_.Look(*context.history, path, &steps_)) break;
-      const auto ways = allowed_.Ways();
-      if (ways.empty()) break;
-      const int first = Grow(context.proposal, node, ways[0]);
-      for (std::size_t i = 1; i < ways.size() && HasRoom(context, node); ++i) {
-        Grow(context.proposal, node, ways[i]);
+    while (HasRoom(context, node)) {
+      StaticVector<Token, AllowedTokens::kMostTexts> ways;
+      if (Masked(context)) {
+        if (!Look(context, node)) break;
+        ways = allowed_.Ways();
+        says = says || (node == 0 && !ways.empty());
       }
-      node = first;
+      // Where a grammar says what comes, what is lost need not be looked for.
+      if (cursor.next() != 0 || ways.empty()) cursor.Follow(text_);
+      const Token copied = cursor.next() == 0 ? -1 : text_[cursor.next()];
+      if (copied >= 0 && (!Masked(context) || allowed_.Allows(copied))) {
+        node = Grow(context.proposal, node, copied);
+      } else if (ways.size() == 1) {
+        Force(context, node, ways[0]);
+        for (const Token token : forced_) {
+          if (!HasRoom(context, node)) return says;
+          node = Grow(context.proposal, node, token);
+          text_.push_back(token);
+        }
+        continue;
+      } else if (!ways.empty()) {
+        const int first = Grow(context.proposal, node, ways[0]);
+        for (std::size_t i = 1; i < ways.size() && HasRoom(context, node); ++i) {
+          Grow(context.proposal, node, ways[i]);
+        }
+        node = first;
+      } else {
+        if (copied < 0) Copy(context, node, Continuation(context, node));
+        break;
+      }
+      text_.push_back(context.proposal->tokens[static_cast<std::size_t>(node - 1)]);
     }
-    return node;
+    return says;
+  }
+
+  // What the grammar forces behind `node`, where `token` is the longest that begins it: until it
+  // leaves something open, as far as there is room, in the tokens that the tokenizer writes it in.
+  // Those are what models write; the longest that are allowed are others about as often as not.
+  void Force(const DraftContext& context, int node, Token token) {
+    const auto path = PathTokens(*context.proposal, node);
+    path_.assign(path.begin(), path.end());
+    forced_.clear();
+    forced_text_.clear();
+    bool ends = false;  // With a token that has no text, such as the end of the whole.
+    const int room = context.lookahead - context.proposal->Depth(node);
+    for (;;) {
+      path_.push_back(token);
+      forced_.push_back(token);
+      const std::string_view bytes = bytes_of_ ? bytes_of_(token) : std::string_view();
+      ends = bytes.empty();
+      forced_text_ += bytes;
+      if (ends || std::ssize(forced_) >= room) break;
+      if (!allowed_.Look(*context.history, path_, &steps_)) break;
+      const auto ways = allowed_.Ways();
+      if (ways.size() != 1) break;
+      token = ways[0];
+    }
+    if (!tokens_of_ || forced_text_.empty()) return;
+    forced_ = tokens_of_(forced_text_);
+    if (ends) forced_.push_back(token);
+  }
+
+  static bool Masked(const DraftContext& context) {
+    return context.history != nullptr && context.history->constraint() != nullptr;
+  }
+  bool Look(const DraftContext& context, int node) {
+    return allowed_.Look(*context.history, PathTokens(*context.proposal, node), &steps_);
   }
 
   // Goes on behind `node` with the text from `place` on (0: nothing).
   void Copy(const DraftContext& context, int node, std::size_t place, int most = kMaxProposal) {
     if (place == 0) return;
-    const TokenHistory* history = context.history;
-    const bool masked = history != nullptr && history->constraint() != nullptr;
     for (; most > 0 && place < context.tokens.size() && HasRoom(context, node); --most, ++place) {
       const Token token = context.tokens[place];
-      if (masked) {
-        const auto path = PathTokens(*context.proposal, node);
-        if (!allowed_.Look(*history, path, &steps_) || !allowed_.Allows(token)) return;
-      }
+      if (Masked(context) && (!Look(context, node) || !allowed_.Allows(token))) return;
       node = Grow(context.proposal, node, token);
     }
   }
@@ -98,15 +151,22 @@ class ProtocolDrafter : public Drafter {
            context.proposal->Depth(node) < context.lookahead;
   }
 
+  const BytesOf bytes_of_;
+  const std::function<std::vector<Token>(std::string_view)> tokens_of_;
   AllowedTokens allowed_;
   std::int64_t steps_ = 0;
+  std::vector<Token> text_;  // Of the context, with what is proposed.
+  // What the grammar forces, and the path to it, in the longest tokens.
+  std::vector<Token> path_;
+  std::vector<Token> forced_;
+  std::string forced_text_;
   std::unordered_map<SequenceId, CopyCursor> cursors_;
 };
 
 }  // namespace
 
 std::unique_ptr<Drafter> MakeProtocolDrafter(const DrafterParts& parts) {
-  return std::make_unique<ProtocolDrafter>(parts.bytes_of);
+  return std::make_unique<ProtocolDrafter>(parts);
 }
 
 }  // namespace foretoken

@@ -81,6 +81,49 @@ TEST_F(Protocol, AForcedRunIsProposedWhole) {
   EXPECT_EQ(proposal_.source, ProposalSource::Of(DrafterId::kProtocol));
 }
 
+TEST_F(Protocol, AForcedRunIsWrittenAsTheTokenizerWritesIt) {
+  Constrain("root ::= \"{\\\"name\\\":\" [1]+ \"}\"");
+  std::string forced;
+  const auto drafter = MakeDrafter(
+      DrafterId::kProtocol,
+      {.vocabulary = static_cast<int>(kWords.size()),
+       .bytes_of =
+           [](Token token) { return std::string_view(kWords[static_cast<std::size_t>(token)]); },
+       .tokens_of =
+           [&forced](std::string_view text) {
+             if (forced.empty()) forced = text;
+             return std::vector<Token>{TokenOf("{\""), TokenOf("name"), TokenOf("\":")};
+           }});
+  const std::vector<Token> prompt = {TokenOf("a")};
+  DraftContext context{.sequence = 1,
+                       .tokens = prompt,
+                       .sampling = &sampling_,
+                       .history = &history_,
+                       .lookahead = 16,
+                       .max_nodes = 16,
+                       .proposal = &proposal_};
+  drafter->Propose(std::span(&context, 1));
+  EXPECT_EQ(forced.substr(0, 8), "{\"name\":");
+  ASSERT_GE(proposal_.size(), 3);
+  EXPECT_EQ(proposal_.tokens[0], TokenOf("{\""));  // Not the longest token, as above.
+  EXPECT_EQ(proposal_.tokens[1], TokenOf("name"));
+}
+
+TEST_F(Protocol, ARecordIsCopiedThroughWhatIsForced) {
+  // Of the records "red:rose}" and "blue:d}" the first is being written, though the other is later.
+  Constrain("root ::= [abdefglmnorstu]+ \":\" [abdefglmnorstu]+ \"}\"");
+  std::vector<Token> text;
+  for (const char* word : {"red", ":", "rose", "}", "blue", ":", "d", "}", "g"}) {
+    text.push_back(TokenOf(word));
+  }
+  Propose(text);
+  text.push_back(TokenOf("red"));
+  history_.AddOutput(TokenOf("red"));
+  // A second word is allowed too, so ":" is copied, and what is behind it.
+  Propose(text);
+  EXPECT_EQ(FirstBranch().substr(0, 6), ":rose}");
+}
+
 TEST_F(Protocol, AFewTextsAreBranches) {
   Constrain("root ::= (\"red\" | \"green\") \"}\"");
   const std::vector<Token> prompt = {TokenOf("a")};

@@ -32,7 +32,10 @@ Outcome Verifier::ByNoise(Logits logits, const SpeculatorClient* speculator,
                           std::int64_t mask_steps, Sequence* sequence) {
   const auto choose = [&](int node) {
     Token token = Choose(logits, node, *sequence);
-    if (script_.has_value()) token = FollowScript(speculator, node, token, *sequence);
+    if (script_.has_value()) {
+      token = script_->answers.empty() ? FollowScript(speculator, node, token, *sequence)
+                                       : FollowAnswer(logits, node, token, *sequence);
+    }
     if (lossy_.kind != Lossy::kNone) token = Relax(logits, node, token, sequence);
     sequence->emitted.push_back(token);
     sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
@@ -91,17 +94,30 @@ Token Verifier::Choose(Logits logits, int node, const Sequence& sequence) {
   return std::max(token, Token{0});
 }
 
-Token Verifier::Relax(Logits logits, int node, Token choice, Sequence* sequence) {
-  const Proposal& proposal = sequence->proposal;
-  if (proposal.FirstChild(node) == 0 || proposal.ChildWith(node, choice) != 0) return choice;
-  const SamplingParams* sampling = &sequence->request.sampling;
+std::span<const float> Verifier::LawAt(Logits logits, int node, const Sequence& sequence) {
+  const SamplingParams* sampling = &sequence.request.sampling;
   if (sampling->temperature == 0) {
     at_one_ = *sampling;
     at_one_.temperature = 1;
     sampling = &at_one_;
   }
-  const auto p = sampler_.Probabilities(logits.Row(node, vocabulary_).values, *sampling,
-                                        sequence->history, sequence->emitted);
+  return sampler_.Probabilities(logits.Row(node, vocabulary_).values, *sampling, sequence.history,
+                                sequence.emitted);
+}
+
+Token Verifier::FollowAnswer(Logits logits, int node, Token choice, const Sequence& sequence) {
+  const std::size_t next = NextPosition(sequence) - sequence.request.prompt.size();
+  if (next >= sequence.scripted.size()) return choice;
+  const Token token = sequence.scripted[next];
+  if (token == choice) return choice;
+  const auto p = LawAt(logits, node, sequence);
+  return p[static_cast<std::size_t>(token)] > 0 ? token : choice;
+}
+
+Token Verifier::Relax(Logits logits, int node, Token choice, Sequence* sequence) {
+  const Proposal& proposal = sequence->proposal;
+  if (proposal.FirstChild(node) == 0 || proposal.ChildWith(node, choice) != 0) return choice;
+  const auto p = LawAt(logits, node, *sequence);
   const int child = LikeliestChild(proposal, node, p, LeastAccepted(lossy_, p));
   if (child == 0) return choice;
   sequence->lossy.push_back(static_cast<std::int8_t>(sequence->emitted.size()));

@@ -32,16 +32,20 @@ class Verifier {
                   Sequence* sequence);
   Outcome ByRejection(Logits logits, std::int64_t mask_steps, Sequence* sequence);
   Token Choose(Logits logits, int node, const Sequence& sequence);
+  // The target's law behind a node; of a greedy sequence at temperature 1.
+  std::span<const float> LawAt(Logits logits, int node, const Sequence& sequence);
   // The token of a child that the lossy rule accepts although `choice` is what the target chose
   // there; else `choice`.
   Token Relax(Logits logits, int node, Token choice, Sequence* sequence);
+  // What the sequence's scripted answer says next, where the request allows it; else `choice`.
+  Token FollowAnswer(Logits logits, int node, Token choice, const Sequence& sequence);
   Token FollowScript(const SpeculatorClient* speculator, int node, Token choice,
                      const Sequence& sequence);
 
   int vocabulary_;
   std::optional<Script> script_;
   LossyRule lossy_;
-  SamplingParams at_one_;  // Of a greedy sequence, at temperature 1: its law for the lossy rule.
+  SamplingParams at_one_;  // A greedy sequence's at temperature 1 (LawAt).
   Sampler sampler_;
   std::vector<Token> prepared_;  // Reused between rounds.
 };

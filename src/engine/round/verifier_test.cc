@@ -75,6 +75,25 @@ TEST_F(VerifierTest, AScriptDecidesInPlaceOfTheTarget) {
   EXPECT_EQ(outcome(0), (Outcome{.node = 0, .bonus = 5}));  // Not the proposed token.
 }
 
+TEST_F(VerifierTest, AScriptedAnswerIsSaidAsFarAsTheRequestAllows) {
+  const std::vector<Token> answer = {4, 5, 6};
+  sequence_->scripted = answer;
+  const Script script{.answers = {{.prompt = {1, 2, 3}, .answer = answer}}};
+  Verifier verifier(backend_.get(), kVocabulary, script);
+  const auto emitted = [&](std::vector<Token> proposal) {
+    sequence_->proposal.Clear();
+    for (const Token token : proposal) sequence_->proposal.Extend(token);
+    const auto logits = LogitsOf({9, 9, 9, 9, 9});
+    verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
+    return std::vector<Token>(sequence_->emitted.begin(), sequence_->emitted.end());
+  };
+  EXPECT_THAT(emitted({}), testing::ElementsAre(4));
+  EXPECT_THAT(emitted({4, 5, 7}), testing::ElementsAre(4, 5, 6));
+  EXPECT_THAT(emitted({4, 5, 6, 7}), testing::ElementsAre(4, 5, 6, 9));  // Behind its end.
+  sequence_->request.sampling.logit_bias = {{5, -1e9F}};
+  EXPECT_THAT(emitted({4, 5, 6}), testing::ElementsAre(4, 9));
+}
+
 TEST_F(VerifierTest, ALossyRuleTakesWhatIsLikelyEnough) {
   for (const Token token : {4, 5, 6}) sequence_->proposal.Extend(token);
   auto logits = LogitsOf({9, 5, 6, 8});
