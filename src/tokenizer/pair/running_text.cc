@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "tokenizer/encode_behind.h"
 
 namespace foretoken {
 namespace {
@@ -10,8 +11,6 @@ namespace {
 // So many of the last tokens may still change at least: merges reach no farther but in odd texts,
 // where only a guess is the worse for it.
 constexpr std::size_t kLeastOpen = 6;
-// What no piece joins with what follows it, in one vocabulary or the other.
-constexpr std::string_view kAnchors[] = {"\n", "0"};
 
 // Whether a text may be cut in front of tokens[i], a word's beginning: the parts then encode to the
 // tokens of the whole.
@@ -22,18 +21,6 @@ bool BeginsWord(const Tokenizer& tokenizer, std::span<const Token> tokens, std::
 
 bool BeginsCharacter(std::string_view bytes) {
   return !bytes.empty() && (static_cast<unsigned char>(bytes[0]) & 0xC0U) != 0x80U;
-}
-
-// How many of the first tokens have the bytes of `head` together; none where no such cut is.
-std::optional<std::size_t> TokensOf(const Tokenizer& tokenizer, std::span<const Token> tokens,
-                                    std::string_view head) {
-  std::size_t count = 0;
-  for (; count < tokens.size() && !head.empty(); ++count) {
-    const std::string_view bytes = tokenizer.TokenBytes(tokens[count]);
-    if (!head.starts_with(bytes)) return std::nullopt;
-    head.remove_prefix(bytes.size());
-  }
-  return head.empty() ? std::optional(count) : std::nullopt;
 }
 
 std::vector<Token> EncodeText(const Tokenizer& tokenizer, std::string_view text, bool at_start) {
@@ -62,23 +49,6 @@ Window WindowOf(const Tokenizer& tokenizer, std::span<const Token> tokens) {
 }
 
 }  // namespace
-
-std::vector<Token> EncodeBehind(const Tokenizer& tokenizer, std::string_view text) {
-  if (!tokenizer.DropsLeadingSpace()) return EncodeText(tokenizer, text, /*at_start=*/true);
-  // The tokenizer puts a space in front.
-  if (text.size() > 1 && text[0] == ' ') {
-    return EncodeText(tokenizer, text.substr(1), /*at_start=*/true);
-  }
-  for (const std::string_view anchor : kAnchors) {
-    std::vector<Token> tokens =
-        EncodeText(tokenizer, std::string(anchor).append(text), /*at_start=*/true);
-    const auto head = TokensOf(tokenizer, tokens, std::string(" ").append(anchor));
-    if (!head.has_value()) continue;
-    tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(*head));
-    return tokens;
-  }
-  return EncodeText(tokenizer, text, /*at_start=*/true);
-}
 
 std::vector<Token> EncodeBehind(const Tokenizer& tokenizer, std::span<const Token> tokens,
                                 std::string_view text) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,10 +9,6 @@
 #include "tokenizer/tokenizer.h"
 
 namespace foretoken {
-
-/// Tokens of a text that goes on behind another one, so without what some tokenizers put in front
-/// of a text that begins. `text` is UTF-8.
-std::vector<Token> EncodeBehind(const Tokenizer& tokenizer, std::string_view text);
 
 /// Tokens by which `text` goes on behind `tokens`, of the same tokenizer: those that follow where
 /// their last ones' text and this one are encoded together, if that begins with the last ones;
