@@ -31,13 +31,15 @@ struct Case {
   float temperature = 0;
   int batch = 1;
   int width = 1;
+  LossyRule lossy = {};
 };
 
 void ExpectNoneInSteadyState(const Case& test, const DraftOptions& draft) {
-  const auto [mode, temperature, batch, width] = test;
-  auto engine =
-      MakeEngine(mode, {.plan = {.tree_width = width}, .max_batch = batch, .prefix_cache = false},
-                 BundledTarget(), draft);
+  const auto [mode, temperature, batch, width, lossy] = test;
+  auto engine = MakeEngine(
+      mode,
+      {.plan = {.tree_width = width}, .max_batch = batch, .prefix_cache = false, .lossy = lossy},
+      BundledTarget(), draft);
   ASSERT_TRUE(engine.ok());
   SilentListener listener;
   const auto generate = [&](int max_tokens) {
@@ -93,22 +95,7 @@ TEST(JudgedAllocations, NoneInSteadyState) {
   const auto hidden = static_cast<std::size_t>(BundledTarget()->model->config().hidden);
   WriteJudge(folder.path(), std::vector<float>(hidden, 0.1F), 0);
   const LossyRule rule{.kind = Lossy::kJudge, .judge = folder.path().string()};
-  auto engine = MakeEngine(Mode::kSd, {.max_batch = 2, .prefix_cache = false, .lossy = rule},
-                           BundledTarget(), BundledDraft());
-  ASSERT_TRUE(engine.ok());
-  SilentListener listener;
-  for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE((*engine)
-                    ->Submit({.prompt = StoryPrompts()[i],
-                              .stop = {.max_tokens = 300, .ignore_eos = true},
-                              .listener = &listener})
-                    .ok());
-  }
-  for (int step = 0; step < 10; ++step) (*engine)->Step();
-  const long before = allocations;
-  for (int step = 0; step < 20; ++step) ASSERT_TRUE((*engine)->Step());
-  EXPECT_EQ(allocations - before, 0);
-  (*engine)->RunUntilIdle();
+  ExpectNoneInSteadyState({.mode = Mode::kSd, .batch = 2, .lossy = rule}, BundledDraft());
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -249,7 +249,9 @@ TEST(DraftVocabulary, ADraftThatSharesTooLittleIsRefused) {
   std::iota(tokens.begin(), tokens.begin() + 330, 0);
   const DraftVariant foreign(tokens);
   for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
-    const auto engine = MakeEngine(mode, {.max_batch = 1}, BundledTarget(), foreign.Options());
+    DraftOptions draft = foreign.Options();
+    draft.by_text = false;
+    const auto engine = MakeEngine(mode, {.max_batch = 1}, BundledTarget(), draft);
     ASSERT_FALSE(engine.ok());
     EXPECT_THAT(engine.error().message, AllOf(HasSubstr("tokens of several bytes it shares 69"),
                                               HasSubstr("(not 330 '"), HasSubstr("mode sssd")));

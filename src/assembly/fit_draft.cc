@@ -110,6 +110,29 @@ Result<OpenedModel> FitDraft(const ModelConfig& target,
   return LimitDraft(target, common, std::move(draft));
 }
 
+Result<OpenedModel> FitByText(const std::shared_ptr<const Tokenizer>& tokenizer,
+                              OpenedModel draft) {
+  if (tokenizer == nullptr || draft.tokenizer == nullptr) {
+    return InvalidInput(
+        "drafting by text needs the tokenizers of target and draft, and random weights have none");
+  }
+  if (!draft.draft_vocabulary.whole()) {
+    return InvalidInput(
+        "a draft that drafts by text has tokens of its own, and is not limited to the most "
+        "frequent "
+        "ones of the target: leave --draft-vocab out");
+  }
+  draft.text = MakeTextPair(tokenizer, draft.tokenizer);
+  return draft;
+}
+
+bool SharesTooLittle(const Tokenizer* target, const Tokenizer* draft) {
+  if (target == nullptr || draft == nullptr || CheckSameVocabulary(*target, *draft).ok()) {
+    return false;
+  }
+  return !CheckEnoughShared(MatchVocabularies(*target, *draft), *target).ok();
+}
+
 Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* tokenizer,
                                OpenedModel draft) {
   if (draft.draft_vocabulary.whole()) return draft;

@@ -20,8 +20,16 @@ Result<OpenedModel> FitDraft(const ModelConfig& target,
                              const std::shared_ptr<const Tokenizer>& tokenizer, OpenedModel draft,
                              std::string* notice = nullptr);
 
-/// The latter by itself: a draft that has the target's tokens says those of its DraftVocabulary.
-/// Refuses a draft that was made to say a part of them.
+/// Makes a draft one that drafts by text (TextPair), for a target of this tokenizer: whatever its
+/// tokens, they stay. Refuses what has no tokenizer, and a DraftVocabulary, which is about the
+/// target's tokens.
+Result<OpenedModel> FitByText(const std::shared_ptr<const Tokenizer>& tokenizer, OpenedModel draft);
+
+/// Whether FitDraft would refuse the draft, since it has too few of the target's tokens.
+bool SharesTooLittle(const Tokenizer* target, const Tokenizer* draft);
+
+/// The last part of FitDraft by itself: a draft that has the target's tokens says those of its
+/// DraftVocabulary. Refuses a draft that was made to say a part of them.
 Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* tokenizer,
                                OpenedModel draft);
 

@@ -222,6 +222,7 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
                    .adapter_fingerprints = std::move(fingerprints),
                    .identity = opened.identity,
                    .translation = opened.translation,
+                   .text = opened.text,
                    .path = opened.checkpoint.has_value() ? opened.checkpoint->path.string() : "",
                    .experts = opened.experts,
                    .not_used = NotUsed(opened)});
@@ -259,6 +260,7 @@ std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr
                    .adapter_fingerprints = loaded.adapter_fingerprints,
                    .identity = loaded.identity,
                    .translation = loaded.translation,
+                   .text = loaded.text,
                    .path = loaded.path,
                    .experts = loaded.experts,
                    .not_used = loaded.not_used,

@@ -17,6 +17,7 @@
 #include "model/model_weights.h"
 #include "model/translated_model.h"
 #include "ssd/hello.h"
+#include "tokenizer/pair/text_pair.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/checkpoint.h"
 
@@ -32,6 +33,8 @@ struct OpenedModel {
   /// Of a draft whose tokens are not its target's; else null. The tokenizer is then the target's,
   /// and `config` still the model's own.
   std::shared_ptr<const Translation> translation;
+  /// Of a draft that drafts by text, whose tokens and tokenizer stay its own; else null.
+  std::shared_ptr<const TextPair> text;
   std::vector<Adapter> adapters;  ///< That its sequences may be computed with.
   ExpertsPlace experts = ExpertsPlace::kMemory;
   DraftVocabulary draft_vocabulary;  ///< FitDraft makes it so.
@@ -71,6 +74,7 @@ struct LoadedModel {
   std::unique_ptr<ConstraintCompiler> constraints;  ///< Grammars over the tokenizer's vocabulary.
   ModelIdentity identity;
   std::shared_ptr<const Translation> translation;  ///< As in OpenedModel: `model` is translated.
+  std::shared_ptr<const TextPair> text;            ///< As in OpenedModel.
   std::string path;                                ///< Of its files; empty for synthetic models.
   ExpertsPlace experts = ExpertsPlace::kMemory;
   std::vector<std::string> not_used;  ///< Checkpoint::not_used.

@@ -20,6 +20,10 @@ namespace foretoken {
 namespace {
 
 constexpr int kPlannedCacheBudget = 64;
+constexpr std::string_view kNotDuring =
+    "mode ssd prepares for outcomes in the target's tokens, and this draft drafts by text, in "
+    "tokens "
+    "of its own: take mode sd, or a draft of the target's family";
 
 bool Contains(std::span<const Mode> modes, Mode mode) {
   return std::ranges::find(modes, mode) != modes.end();
@@ -58,7 +62,7 @@ Result<OpenedModel> OpenDraft(const LoadedModel& target, const DraftOptions& dra
                               std::vector<std::string>* notices) {
   return OpenDraftFor(
       {.config = target.model->config(), .tokenizer = target.tokenizer, .path = target.path},
-      draft.source, draft.window, notices);
+      draft.source, draft.by_text, draft.window, notices);
 }
 
 // With the target's own weights where the draft is made of them.
@@ -94,6 +98,7 @@ bool IsOnTargetKv(const OpenedModel& opened, const LoadedModel& draft, const Loa
 
 // One draft, loaded where its modes need it.
 struct Draft {
+  bool by_text = false;                    // Drafts before a pass only.
   std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass,
   bool on_target_kv = false;               // reading what the target keeps.
   SpeculatorDraft apart;                   // ... during it.
@@ -102,9 +107,10 @@ struct Draft {
 
 // The draft is opened here even if another process will draft with it: a bad one is then refused
 // at once, in one sentence. Its weights are packed once, for other engines of the target too.
-Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const MembersById& members,
-                        const LoadedModel& target, const DraftOptions& setup, bool measured,
-                        const LogSink& log) {
+// One that drafts by text is refused where it is `asked` to draft during passes.
+Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> asked, std::span<const Mode> offered,
+                        const MembersById& members, const LoadedModel& target,
+                        const DraftOptions& setup, const EngineConfig& options) {
   const bool before = Contains(offered, {Schedule::kBefore, id}) || IsMember(id, members);
   const bool during = Contains(offered, {Schedule::kDuring, id});
   Draft draft;
@@ -112,15 +118,19 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Membe
   FT_RETURN_IF_ERROR(CheckDraft(setup, during));
   std::vector<std::string> notices;
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(target, setup, &notices));
+  draft.by_text = opened.text != nullptr;
+  if (draft.by_text && Contains(asked, {Schedule::kDuring, id})) {
+    return InvalidInput(std::string(kNotDuring));
+  }
   PackedWeights* const packed = &(*target.draft_weights)[id];
-  if (log && packed->identity != opened.identity) {
-    for (const std::string& notice : notices) log(notice);
+  if (options.log && packed->identity != opened.identity) {
+    for (const std::string& notice : notices) options.log(notice);
     for (const std::string& sentence : NotUsed(opened)) {
-      log(fmt::format("{}: {}", setup.source.path, sentence));
+      options.log(fmt::format("{}: {}", setup.source.path, sentence));
     }
   }
   if (std::ranges::find(members[DrafterId::kStaged], id) != members[DrafterId::kStaged].end()) {
-    FT_RETURN_IF_ERROR(CheckStage(id, opened.config));
+    FT_RETURN_IF_ERROR(CheckStage(id, opened.config, draft.by_text));
   }
   draft.apart.identity = opened.identity;
   draft.taps = TapsOf(opened.config);
@@ -134,15 +144,16 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Membe
     draft.on_target = load(target.device);
     draft.on_target_kv = IsOnTargetKv(opened, *draft.on_target, target);
   }
-  if (during && (measured || !setup.process)) {
+  if (during && !draft.by_text && (options.planner.has_value() || !setup.process)) {
     draft.apart.loaded = load(std::make_shared<Device>(setup.cores));
   }
   return draft;
 }
 
-Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> offered, const MembersById& members,
-                                    const LoadedModel& target, std::span<const DraftOptions> setups,
-                                    bool measured, const LogSink& log) {
+Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> asked, std::span<const Mode> offered,
+                                    const MembersById& members, const LoadedModel& target,
+                                    std::span<const DraftOptions> setups,
+                                    const EngineConfig& options) {
   for (const Mode mode : offered) {
     if (!NeedsDraft(mode) || DraftIndex(mode.drafter) < setups.size()) continue;
     return InvalidInput(fmt::format("mode {} drafts with draft model {}, and there {} {}",
@@ -151,8 +162,8 @@ Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> offered, const Members
   }
   ByDrafter<Draft> drafts;
   for (std::size_t i = 0; i < std::min(setups.size(), kDraftModels.size()); ++i) {
-    FT_ASSIGN_OR_RETURN(drafts[kDraftModels[i]], LoadDraft(kDraftModels[i], offered, members,
-                                                           target, setups[i], measured, log));
+    FT_ASSIGN_OR_RETURN(drafts[kDraftModels[i]], LoadDraft(kDraftModels[i], asked, offered, members,
+                                                           target, setups[i], options));
   }
   return drafts;
 }
@@ -169,10 +180,12 @@ ConfigureMessage SpeculatorLimits(const EngineConfig& options) {
 DrafterParts PartsWith(std::shared_ptr<LoadedModel> draft, const EngineConfig& options,
                        const LoadedModel& target) {
   Model* const model = draft == nullptr ? nullptr : draft->model.get();
+  auto text = draft == nullptr ? nullptr : draft->text;
   DrafterParts parts{.vocabulary = target.model->config().vocabulary,
                      .max_sequences = options.max_batch,
                      .max_context = options.max_context,
                      .draft = {std::move(draft), model},
+                     .text = std::move(text),
                      .backend = target.backend.get()};
   if (target.tokenizer != nullptr) {
     parts.bytes_of = [tokenizer = target.tokenizer](Token token) {
@@ -194,6 +207,7 @@ std::vector<DrafterMember> MakeMembers(std::span<const DrafterId> ids,
     if (!IsDraftModel(id)) continue;
     const Draft& draft = drafts[id];
     member.draft = {draft.on_target, draft.on_target->model.get()};
+    member.text = draft.on_target->text;
     member.taps = AddTaps(draft.taps, taps);
   }
   return members;
@@ -297,15 +311,18 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
     if (IndexOf(mode) < kModeCount) continue;
     return InvalidInput("a mode drafts at a time at which its drafter cannot: take one of kModes");
   }
-  const std::vector<Mode> offered = OfferedModes(modes, setups, *target->device);
+  std::vector<Mode> offered = OfferedModes(modes, setups, *target->device);
   EngineConfig options = OptionsFor(offered, wanted, target->model->config());
   // The first one may be missing (OpenWith).
   const std::size_t given = setups.empty() || setups[0].source.empty() ? 0 : setups.size();
-  FT_ASSIGN_OR_RETURN(options.judge, OpenJudge(options.lossy, *target));
   FT_ASSIGN_OR_RETURN(const MembersById members, MembersOf(offered, options, given));
-  FT_ASSIGN_OR_RETURN(
-      ByDrafter<Draft> drafts,
-      LoadDrafts(offered, members, *target, setups, options.planner.has_value(), options.log));
+  FT_ASSIGN_OR_RETURN(ByDrafter<Draft> drafts,
+                      LoadDrafts(modes, offered, members, *target, setups, options));
+  if (drafts[DrafterId::kModel].by_text) {
+    std::erase(offered, Mode::kSsd);
+    options = OptionsFor(offered, wanted, target->model->config());
+  }
+  FT_ASSIGN_OR_RETURN(options.judge, OpenJudge(options.lossy, *target));
   EngineModels models{.target = target, .drafts = {}};
   for (const DrafterId id : kDraftModels) {
     models.drafts[id] = {.apart = drafts[id].apart.loaded.get(),
@@ -336,6 +353,12 @@ Result<std::shared_ptr<LoadedModel>> LoadDraftApart(LoadedModel* target,
                                                     const DraftOptions& draft) {
   FT_RETURN_IF_ERROR(CheckDraft(draft, /*during=*/true));
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(*target, draft, nullptr));
+  if (opened.text != nullptr) {
+    return InvalidInput(
+        fmt::format("{}: drafts by text, and a draft that takes another's place has the target's "
+                    "tokens",
+                    draft.source.path));
+  }
   const CoreSet& cores = draft.cores.empty() ? target->device->pool().cores() : draft.cores;
   return std::shared_ptr<LoadedModel>(
       Load(opened, draft, *target, std::make_shared<Device>(cores), nullptr));

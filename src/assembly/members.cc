@@ -107,7 +107,11 @@ bool IsMember(DrafterId id, const MembersById& members) {
   });
 }
 
-Status CheckStage(DrafterId id, const ModelConfig& draft) {
+Status CheckStage(DrafterId id, const ModelConfig& draft, bool by_text) {
+  if (by_text) {
+    return Wrong(kStages, "{} cannot be a stage: it drafts by text, and stages share their tokens",
+                 InfoOf(id).name);
+  }
   if (CanBeStage(draft)) return {};
   return Wrong(kStages,
                "{} cannot be a stage: it reads states of the target or says several tokens in a "

@@ -21,7 +21,7 @@ Result<MembersById> MembersOf(std::span<const Mode> offered, const EngineConfig&
 /// Whether some drafter is made of `id`.
 bool IsMember(DrafterId id, const MembersById& members);
 
-/// Refuses a stage that is a draft model of such a kind that it cannot be one.
-Status CheckStage(DrafterId id, const ModelConfig& draft);
+/// Refuses a stage that is a draft model of such a kind that it cannot be one, or drafts by text.
+Status CheckStage(DrafterId id, const ModelConfig& draft, bool by_text);
 
 }  // namespace foretoken

@@ -46,28 +46,48 @@ Result<OpenedModel> OpenLearned(Checkpoint folder, const ModelSource& source,
   return LimitDraft(target.config, target.tokenizer.get(), std::move(opened));
 }
 
+// What a draft with other tokens is told of.
+void AddNotice(std::string notice, std::vector<std::string>* notices) {
+  if (notices != nullptr && !notice.empty()) notices->push_back(std::move(notice));
+}
+
 Result<OpenedModel> OpenUnlimited(const DraftedTarget& target, const ModelSource& source,
-                                  std::vector<std::string>* notices) {
+                                  std::optional<bool> by_text, std::vector<std::string>* notices) {
   const bool own = !source.own_drafter.empty() && !IsSelfDraft(source.own_drafter);
   if (own || std::filesystem::exists(source.path)) {
     FT_ASSIGN_OR_RETURN(Checkpoint folder, Checkpoint::Open(source.path));
     if (own || IsLearnedDraft(folder)) {
+      if (by_text.value_or(false)) {
+        return InvalidInput(
+            fmt::format("{}: reads the target's states and has its tokens, and cannot draft by "
+                        "text: leave --draft-by-text out",
+                        source.path));
+      }
       return OpenLearned(std::move(folder), source, target, notices);
     }
   }
   FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenModel(source));
+  if (by_text.value_or(SharesTooLittle(target.tokenizer.get(), draft.tokenizer.get()))) {
+    FT_ASSIGN_OR_RETURN(draft, FitByText(target.tokenizer, std::move(draft)));
+    AddNotice(fmt::format("the draft drafts by text, {}",
+                          by_text.has_value() ? "as it was asked to"
+                                              : "since it has too few of the target's tokens"),
+              notices);
+    return draft;
+  }
   std::string notice;
   FT_ASSIGN_OR_RETURN(draft, FitDraft(target.config, target.tokenizer, std::move(draft), &notice));
-  if (notices != nullptr && !notice.empty()) notices->push_back(std::move(notice));
+  AddNotice(std::move(notice), notices);
   return draft;
 }
 
 }  // namespace
 
 Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource& source,
-                                 std::optional<int> window, std::vector<std::string>* notices) {
-  if (!window.has_value()) return OpenUnlimited(target, source, notices);
-  FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenUnlimited(target, source, notices));
+                                 std::optional<bool> by_text, std::optional<int> window,
+                                 std::vector<std::string>* notices) {
+  FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenUnlimited(target, source, by_text, notices));
+  if (!window.has_value()) return draft;
   return LimitWindow(*window, std::move(draft));
 }
 

@@ -21,10 +21,11 @@ struct DraftedTarget {
 
 /// Opens a draft and makes it one that reads and says the target's tokens: any model (FitDraft), or
 /// a learned drafter, which reads states of this target and has its tokenizer, embeddings and,
-/// where the file has none, its head. With a `window` its attention sees so many positions
-/// (LimitWindow). Says in `notices`, which may be null, what a user should know.
+/// where the file has none, its head. `by_text` as DraftOptions has it (FitByText). With a `window`
+/// its attention sees so many positions (LimitWindow). Says in `notices`, which may be null, what a
+/// user should know.
 Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource& source,
-                                 std::optional<int> window = {},
+                                 std::optional<bool> by_text, std::optional<int> window = {},
                                  std::vector<std::string>* notices = nullptr);
 
 /// Whether a draft, and what its tokens are translated by (may be null), can only be opened with

@@ -80,7 +80,7 @@ Result<std::unique_ptr<LoadedModel>> LoadDraft(const SpeculatorProcessOptions& o
   FT_ASSIGN_OR_RETURN(const OpenedModel target, OpenModel({.path = options.target}));
   return load(
       OpenDraftFor({.config = target.config, .tokenizer = target.tokenizer, .path = options.target},
-                   options.draft, options.window));
+                   options.draft, /*by_text=*/false, options.window));
 }
 
 }  // namespace

@@ -11,11 +11,14 @@
 
 namespace foretoken {
 
+struct TextPair;
+
 /// One of the drafters that another is made of.
 struct DrafterMember {
   DrafterId id{};
   std::shared_ptr<Model> draft = nullptr;  ///< As DrafterParts'.
   TapPart taps;  ///< What it reads, within what DraftContext::taps has for the whole.
+  std::shared_ptr<const TextPair> text = nullptr;  ///< As DrafterParts'.
 };
 
 /// What drafters are made of; each takes what it needs.
@@ -27,6 +30,8 @@ struct DrafterParts {
   /// The draft is some of the target's layers and keeps no keys and values but
   /// DraftContext::target_kv. Not of members, which draft from each other's tokens.
   bool on_target_kv = false;
+  /// Where the draft drafts by text; else null, and it has the target's tokens.
+  std::shared_ptr<const TextPair> text = nullptr;
   Backend* backend = nullptr;               ///< Of the target; outlives them.
   std::vector<DrafterMember> members = {};  ///< Of drafters that are made of others.
   /// A token's text, empty of special ones; null where there is no tokenizer.
@@ -40,6 +45,7 @@ struct DrafterParts {
             .max_sequences = max_sequences,
             .max_context = max_context,
             .draft = member.draft,
+            .text = member.text,
             .backend = backend,
             .bytes_of = bytes_of,
             .tokens_of = tokens_of};

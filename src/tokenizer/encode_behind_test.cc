@@ -4,16 +4,18 @@
 
 #include <string>
 
+#include "tokenizer/tokenizer_testing.h"
+
 namespace foretoken {
 namespace {
 
 TEST(EncodeBehind, WritesTheTextAndNoSpaceBeforeIt) {
-  const auto tokenizer = Tokenizer::Load(std::string(FORETOKEN_SOURCE_DIR) + "/models/demo-target");
-  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
-  for (const std::string text : {"{\"name\": \"a dragon\"}", "dragon", " dragon", "\n", ""}) {
+  const auto tokenizer = MustLoad(std::string(FORETOKEN_SOURCE_DIR) + "/models/demo-target");
+  for (const std::string text :
+       {"{\"name\": \"a dragon\"}", "dragon", " dragon", "\n", "  two", "\n\nline", "0", " ", ""}) {
     std::string said;
-    for (const Token token : EncodeBehind(**tokenizer, text)) {
-      said += (*tokenizer)->TokenBytes(token);
+    for (const Token token : EncodeBehind(*tokenizer, text)) {
+      said += tokenizer->TokenBytes(token);
     }
     EXPECT_EQ(said, text);
   }

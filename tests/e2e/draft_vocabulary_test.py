@@ -113,11 +113,31 @@ class DraftVocabulary(CliTest):
     def test_a_draft_that_shares_too_little(self):
         draft = self.draft(lambda pieces: pieces[:WORDS] + [
             (spelling + b"~", rest) for spelling, rest in pieces[WORDS:]])
-        for mode in (("sd",), ("ssd",), ("ssd", "--draft-process"), ("auto",)):
+        truth, _, _ = self.story("--mode", "ar")
+        for mode in ("sd", "auto"):
+            tokens, _, said = self.story("--mode", mode, "-md", draft)
+            self.assertEqual(tokens, truth, mode)
+            self.assertIn("drafts by text, since it has too few of the target's tokens", said)
+        for mode in (("ssd",), ("ssd", "--draft-process")):
             self.refuse("run", "x", "-m", TARGET, "-md", draft, "--mode", *mode,
-                        saying="of the target's 1714 tokens of several bytes it shares 0 (not 261 'he', 262 '")
-        self.refuse("run", "x", "-m", TARGET, "-md", draft, "--mode", "sd",
-                    saying="take a draft of the target's family, or mode sssd")
+                        saying="take mode sd, or a draft of the target's family")
+        self.assertIn("It drafts by text, since these are too few",
+                      self.succeed("inspect", TARGET, "-md", draft).stdout)
+
+    def test_by_text(self):
+        """The draft that has the target's tokens guesses as well where it reads and writes texts."""
+        truth, plain, _ = self.story("--mode", "sd")
+        tokens, stats, said = self.story("--mode", "sd", "--draft-by-text")
+        self.assertEqual(tokens, truth)
+        self.assertIn("the draft drafts by text, as it was asked to", said)
+        self.assertGreater(stats["accepted"], plain["accepted"] / 2)
+        report = json.loads(self.succeed("inspect", TARGET, "-md", DRAFT, "--draft-by-text",
+                                         "--json").stdout)
+        self.assertTrue(report["by_text"])
+        self.refuse("run", "x", "--mode", "sd", "--draft-by-text", "--draft-vocab", 16,
+                    saying="--draft-vocab")
+        self.refuse("run", "x", "-m", TARGET, "--mode", "ar", "--draft-by-text",
+                    saying="--draft-by-text is about how a draft reads and writes")
 
     def test_the_most_frequent_tokens_only(self):
         truth, plain, _ = self.story("--mode", "sd")

@@ -361,7 +361,7 @@ Result<int> RunInspect(InspectOptions options) {
   if (!options.no_measuring) {
     figures["speed_limit"] = SpeedLimit(figures["memory"], AvailableCores());
   }
-  Status usable;
+  bool by_text = false;
   bool same_vocabulary = true;
   VocabularyMatch match;
   std::optional<json> drafter;
@@ -375,13 +375,15 @@ Result<int> RunInspect(InspectOptions options) {
                         Inspect(model.draft, model.draft_weights, ExpertsPlace::kMemory, model));
     same_vocabulary = CheckSameVocabulary(*target.tokenizer, *draft.tokenizer).ok();
     match = MatchVocabularies(*target.tokenizer, *draft.tokenizer);
-    if (!same_vocabulary) usable = CheckEnoughShared(match, *target.tokenizer);
+    by_text = model.draft_by_text ||
+              (!same_vocabulary && !CheckEnoughShared(match, *target.tokenizer).ok());
     figures["draft"] = draft.figures;
-    if (usable.ok() && !model.draft_vocabulary.whole()) {
+    if (!by_text && !model.draft_vocabulary.whole()) {
       FT_RETURN_IF_ERROR(ShowLimited(model, &figures["draft"]));
     }
     figures["same_vocabulary"] = same_vocabulary;
     figures["shared_tokens"] = match.shared;
+    figures["by_text"] = by_text;
   }
   if (options.json) {
     fmt::print("{}\n", figures.dump(2));
@@ -395,12 +397,15 @@ Result<int> RunInspect(InspectOptions options) {
       Print(figures["draft"]);
       if (same_vocabulary) {
         fmt::print("\nThe draft has the target's vocabulary.\n");
-      } else if (usable.ok()) {
+      } else {
         fmt::print("\nThe draft has another vocabulary: {}.\n", match.Summary());
+      }
+      if (by_text) {
+        fmt::print("It drafts by text{}, in modes sd, ensemble and auto.\n",
+                   model.draft_by_text ? "" : ", since these are too few");
       }
     }
   }
-  FT_RETURN_IF_ERROR(usable);
   return 0;
 }
 

@@ -125,6 +125,9 @@ Status ModelOptions::ResolveDefaults(const std::string& datastore) {
   if (draft_window.has_value() && !has_draft()) {
     return InvalidInput("--draft-window is of a draft's attention, and there is no draft");
   }
+  if (draft_by_text && !has_draft()) {
+    return InvalidInput("--draft-by-text is about how a draft reads and writes, and there is none");
+  }
   return FillInDraftVocabulary(datastore);
 }
 
@@ -416,6 +419,7 @@ Result<EngineOptions> DecodingOptions::EngineFor(std::span<const Mode> modes, co
                    .precision = ParsePrecision(model.precision),
                    .kv = ParseKvFormat(model.kv),
                    .window = model.draft_window,
+                   .by_text = model.draft_by_text ? std::optional(true) : std::nullopt,
                    .process = speculation.draft_process,
                    .executable = ExecutablePath(),
                    .progress = LoadingBar(model.DraftSource())};

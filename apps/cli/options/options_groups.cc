@@ -67,6 +67,9 @@ void AddDraftOptions(const OptionGroup& add, ModelOptions* options, const std::s
       "Let the draft propose the most frequent tokens only, so that its passes are shorter: FILE, "
       "those of a ranking that `foretoken datastore rank` has made; FILE:N, the first N of them; "
       "N, the first N of what --datastore was ranked to have");
+  add("--draft-by-text", &options->draft_by_text,
+      "Let the draft read and write texts in tokens of its own, whatever its vocabulary; without "
+      "it only where it has too few of the target's tokens. In modes sd, ensemble and auto");
 }
 
 void AddModelOptions(CLI::App* app, ModelOptions* options, int most_drafts) {

@@ -4,11 +4,18 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "draft/text/text_drafter.h"
 
 namespace foretoken {
 namespace {
 
 constexpr std::size_t kFirstCapacity = 4096;  // Tokens; like a sequence's first block list.
+
+// By tokens, or where it has others than the target by text.
+std::unique_ptr<Drafter> MakeUsual(DrafterId id, const DrafterParts& parts) {
+  if (parts.text != nullptr) return std::make_unique<TextDrafter>(id, parts);
+  return std::make_unique<ModelDrafter>(id, parts);
+}
 
 }  // namespace
 
@@ -274,15 +281,15 @@ void ModelDrafter::TakeGuessedRows(std::span<DraftContext> contexts, Logits logi
 }
 
 std::unique_ptr<Drafter> MakeModelDrafter(const DrafterParts& parts) {
-  return std::make_unique<ModelDrafter>(DrafterId::kModel, parts);
+  return MakeUsual(DrafterId::kModel, parts);
 }
 
 std::unique_ptr<Drafter> MakeModel2Drafter(const DrafterParts& parts) {
-  return std::make_unique<ModelDrafter>(DrafterId::kModel2, parts);
+  return MakeUsual(DrafterId::kModel2, parts);
 }
 
 std::unique_ptr<Drafter> MakeModel3Drafter(const DrafterParts& parts) {
-  return std::make_unique<ModelDrafter>(DrafterId::kModel3, parts);
+  return MakeUsual(DrafterId::kModel3, parts);
 }
 
 }  // namespace foretoken

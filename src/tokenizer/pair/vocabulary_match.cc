@@ -168,8 +168,8 @@ Status CheckEnoughShared(const VocabularyMatch& match, const Tokenizer& target) 
   }
   return InvalidInput(fmt::format(
       "the draft has another vocabulary than the target: {} (not {}, for example), too few for "
-      "drafting to pay; take a draft of the target's family, or mode sssd, which drafts without a "
-      "model",
+      "drafting to pay; let it draft by text, take a draft of the target's family, or mode sssd, "
+      "which drafts without a model",
       match.Summary(), lacking));
 }
 

@@ -116,8 +116,8 @@ TEST(CheckEnoughShared, SaysHowManyAndWhichAndWhatToDo) {
   EXPECT_EQ(status.error().message,
             "the draft has another vocabulary than the target: of the target's 40 tokens of "
             "several bytes it shares 3 (not 2 'w11', 5 'w14', 6 'w15', for example), too few for "
-            "drafting to pay; take a draft of the target's family, or mode sssd, which drafts "
-            "without a model");
+            "drafting to pay; let it draft by text, take a draft of the target's family, or mode "
+            "sssd, which drafts without a model");
 }
 
 }  // namespace
