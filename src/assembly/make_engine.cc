@@ -191,8 +191,8 @@ DrafterParts PartsWith(std::shared_ptr<LoadedModel> draft, const EngineConfig& o
     parts.bytes_of = [tokenizer = target.tokenizer](Token token) {
       return tokenizer->TokenBytes(token);
     };
-    parts.tokens_of = [tokenizer = target.tokenizer](std::string_view text) {
-      return EncodeBehind(*tokenizer, text);
+    parts.tokens_of = [tokenizer = target.tokenizer](std::string_view written) {
+      return EncodeBehind(*tokenizer, written);
     };
   }
   return parts;

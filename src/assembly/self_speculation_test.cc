@@ -125,7 +125,7 @@ TEST(SelfDraft, SharesTheWeightsOfItsTargetOnly) {
   const auto shares = [&](const ModelSource& source, Precision precision = Precision::kBF16) {
     const auto opened = OpenDraftFor(
         {.config = target.model->config(), .tokenizer = target.tokenizer, .path = target.path},
-        source);
+        source, /*by_text=*/{});
     EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
     return SharedWeights(*opened, precision, target) != nullptr;
   };
