@@ -142,7 +142,7 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> asked, std::span<con
   };
   if (before) {
     draft.on_target = load(target.device);
-    draft.on_target_kv = IsOnTargetKv(opened, *draft.on_target, target);
+    draft.on_target_kv = !draft.by_text && IsOnTargetKv(opened, *draft.on_target, target);
   }
   if (during && !draft.by_text && (options.planner.has_value() || !setup.process)) {
     draft.apart.loaded = load(std::make_shared<Device>(setup.cores));

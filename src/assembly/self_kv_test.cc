@@ -296,5 +296,12 @@ TEST(SelfKv, TheEngineAcceptsOfAnExitWhatItWouldWithItsOwn) {
   EXPECT_NE(accepted(skip, 1), accepted(with_own(skip), 1));
 }
 
+TEST(SelfKv, ADraftByTextHasItsOwn) {
+  DraftOptions draft = SelfDraft("exit=5");
+  draft.by_text = true;
+  const Decoded decoded = Decode(Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 3}, draft);
+  EXPECT_GT(decoded.accepted, 0);
+}
+
 }  // namespace
 }  // namespace foretoken
