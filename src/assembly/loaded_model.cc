@@ -15,6 +15,7 @@
 #include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
 #include "model/self/self_draft.h"
+#include "model/self/trained_exit.h"
 
 namespace foretoken {
 namespace {
@@ -145,6 +146,24 @@ Result<OpenedModel> OpenParts(const ModelSource& source) {
   return opened;
 }
 
+// The model with a trained exit behind its first layers, and nothing behind that.
+Result<OpenedModel> EndEarly(std::string_view folder, OpenedModel model) {
+  if (!model.checkpoint.has_value()) {
+    return InvalidInput(fmt::format("{}: a model of random weights has no trained exit", folder));
+  }
+  FT_ASSIGN_OR_RETURN(const int exit, UseTrainedExit(folder, model.config, &*model.checkpoint));
+  FT_ASSIGN_OR_RETURN(const SkippedSublayers skipped,
+                      SkippedByExit(exit + 1, model.config.layer_count()));
+  FT_ASSIGN_OR_RETURN(const std::string fingerprint,
+                      FingerprintOf(*model.checkpoint, model.config));
+  FT_ASSIGN_OR_RETURN(model.config, Without(skipped, model.config));
+  FT_RETURN_IF_ERROR(CheckWeights(*model.checkpoint, model.config, model.experts));
+  model.identity = Changed(ModelIdentity::Of(fingerprint, model.tokenizer->fingerprint()),
+                           fmt::format("without {}", skipped.ToText()));
+  model.weights_of = {};
+  return model;
+}
+
 // The model as a draft of its own weights.
 Result<OpenedModel> LeaveOut(std::string_view own, OpenedModel model) {
   const std::string fingerprint = FingerprintText(model.identity.model);
@@ -176,6 +195,8 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
   Result<OpenedModel> opened = OpenParts(source);
   if (!opened.ok()) FT_RETURN_IF_ERROR(RefuseDrafter(source.path));
   if (!opened.ok() || !IsSelfDraft(source.own_drafter)) return opened;
+  const std::string_view exit = TrainedExitFolder(source.own_drafter);
+  if (!exit.empty()) return EndEarly(exit, std::move(opened).value());
   return LeaveOut(source.own_drafter, std::move(opened).value());
 }
 

@@ -10,7 +10,9 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "assembly/engine_testing.h"
 #include "assembly/fit_draft.h"
@@ -31,46 +33,82 @@ std::string ReadBundled(const char* file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// A folder with the bundled target's first layers, in which tensors whose names `zeroed` has are
-// zeros.
+// The number of the layer that a tensor is of, and what follows it in the name; -1 of others.
+std::pair<int, std::string> LayerOf(const std::string& name) {
+  constexpr std::string_view kStem = "model.layers.";
+  if (!name.starts_with(kStem)) return {-1, ""};
+  const std::string rest = name.substr(kStem.size());
+  return {std::stoi(rest), rest.substr(rest.find('.'))};
+}
+
+// A file with the bundled target's tensors, called as `name_of` says; those that are called "" are
+// left out, and those of `zeroed` are zeros.
+std::string BundledTensors(const std::function<std::string(const std::string&)>& name_of,
+                           const std::vector<std::string>& zeroed = {}) {
+  const std::string file = ReadBundled("model.safetensors");
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof(length));
+  nlohmann::json kept;
+  std::string data;
+  const auto header = nlohmann::json::parse(file.substr(8, length));
+  for (const auto& [name, entry] : header.items()) {
+    const std::string called = name == "__metadata__" ? "" : name_of(name);
+    if (called.empty()) continue;
+    const std::array<std::size_t, 2> place = entry["data_offsets"];
+    std::string bytes = file.substr(8 + length + place[0], place[1] - place[0]);
+    if (std::ranges::find(zeroed, name) != zeroed.end()) bytes.assign(bytes.size(), '\0');
+    kept[called] = {{"dtype", entry["dtype"]},
+                    {"shape", entry["shape"]},
+                    {"data_offsets", {data.size(), data.size() + bytes.size()}}};
+    data += bytes;
+  }
+  return FrameSafetensors(kept.dump(), data);
+}
+
+// A folder with some of the bundled target's layers, in this order, in which tensors whose names
+// `zeroed` has are zeros.
 class TargetVariant {
  public:
-  TargetVariant(int layers, const std::vector<std::string>& zeroed) {
+  explicit TargetVariant(const std::vector<int>& layers,
+                         const std::vector<std::string>& zeroed = {}) {
     auto config = nlohmann::json::parse(ReadBundled("config.json"));
-    config["num_hidden_layers"] = layers;
+    config["num_hidden_layers"] = layers.size();
     folder_.Write("config.json", config.dump());
     for (const char* file : {"tokenizer_config.json", "tokenizer.model"}) {
       folder_.Write(file, ReadBundled(file));
     }
-    const std::string file = ReadBundled("model.safetensors");
-    std::uint64_t length = 0;
-    std::memcpy(&length, file.data(), sizeof(length));
-    nlohmann::json kept;
-    std::string data;
-    const auto header = nlohmann::json::parse(file.substr(8, length));
-    for (const auto& [name, entry] : header.items()) {
-      if (name == "__metadata__" || LayerOf(name) >= layers) continue;
-      const std::array<std::size_t, 2> place = entry["data_offsets"];
-      std::string bytes = file.substr(8 + length + place[0], place[1] - place[0]);
-      if (std::ranges::find(zeroed, name) != zeroed.end()) bytes.assign(bytes.size(), '\0');
-      kept[name] = {{"dtype", entry["dtype"]},
-                    {"shape", entry["shape"]},
-                    {"data_offsets", {data.size(), data.size() + bytes.size()}}};
-      data += bytes;
-    }
-    folder_.Write("model.safetensors", FrameSafetensors(kept.dump(), data));
+    const auto name_of = [&](const std::string& name) -> std::string {
+      const auto [layer, rest] = LayerOf(name);
+      if (layer < 0) return name;
+      const auto found = std::ranges::find(layers, layer);
+      if (found == layers.end()) return "";
+      return "model.layers." + std::to_string(found - layers.begin()) + rest;
+    };
+    folder_.Write("model.safetensors", BundledTensors(name_of, zeroed));
   }
 
   std::string path() const { return folder_.path().string(); }
 
  private:
-  static int LayerOf(const std::string& name) {
-    constexpr std::string_view kStem = "model.layers.";
-    return name.starts_with(kStem) ? std::stoi(name.substr(kStem.size())) : -1;
-  }
-
   TemporaryFolder folder_;
 };
+
+std::vector<int> FirstLayers(int count) {
+  std::vector<int> layers(static_cast<std::size_t>(count));
+  std::iota(layers.begin(), layers.end(), 0);
+  return layers;
+}
+
+// An exit behind `exit` layers whose own is the bundled target's layer number `own`.
+void WriteExit(const TemporaryFolder& folder, int exit, int own, int hidden = 256) {
+  const nlohmann::json config = {{"model_type", "exit"}, {"exit", exit}, {"hidden_size", hidden}};
+  folder.Write("config.json", config.dump());
+  folder.Write("model.safetensors", BundledTensors([&](const std::string& name) -> std::string {
+                 if (name == "model.norm.weight") return name;
+                 const auto [layer, rest] = LayerOf(name);
+                 return layer == own ? "model.layers." + std::to_string(exit) + rest : "";
+               }));
+}
 
 std::unique_ptr<LoadedModel> Load(const ModelSource& source) {
   auto loaded = LoadModel(source, BundledTarget()->device, Precision::kBF16);
@@ -107,7 +145,7 @@ void ExpectLogits(const ModelSource& self, const std::vector<float>& expected) {
 
 TEST(SelfDraft, AnEarlyExitIsAModelOfFewerLayers) {
   for (const int exit : {1, 3, 5}) {
-    const TargetVariant shorter(exit, {});
+    const TargetVariant shorter(FirstLayers(exit));
     ExpectLogits(Self("exit=" + std::to_string(exit)),
                  LogitsOf(Load({.path = shorter.path()})->model.get()));
   }
@@ -115,9 +153,42 @@ TEST(SelfDraft, AnEarlyExitIsAModelOfFewerLayers) {
 
 TEST(SelfDraft, ASkippedSublayerIsOneThatAddsNothing) {
   const TargetVariant zeroed(
-      kLayers, {"model.layers.2.self_attn.o_proj.weight", "model.layers.3.self_attn.o_proj.weight",
-                "model.layers.3.mlp.down_proj.weight", "model.layers.4.mlp.down_proj.weight"});
+      FirstLayers(kLayers),
+      {"model.layers.2.self_attn.o_proj.weight", "model.layers.3.self_attn.o_proj.weight",
+       "model.layers.3.mlp.down_proj.weight", "model.layers.4.mlp.down_proj.weight"});
   ExpectLogits(Self("skip=a2-a3,m3-m4"), LogitsOf(Load({.path = zeroed.path()})->model.get()));
+}
+
+TEST(SelfDraft, ATrainedExitStandsBehindTheFirstLayers) {
+  const TemporaryFolder exit;
+  WriteExit(exit, /*exit=*/2, /*own=*/5);
+  const ModelSource self = Self("exit=" + exit.path().string());
+  const TargetVariant expected({0, 1, 5});
+  EXPECT_EQ(LogitsOf(Load(self)->model.get()),
+            LogitsOf(Load({.path = expected.path()})->model.get()));
+  const auto opened = OpenModel(self);
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  EXPECT_EQ(SharedWeights(*opened, Precision::kBF16, *BundledTarget()), nullptr);
+  EXPECT_NE(opened->identity, OpenModel(Self("exit=3"))->identity);
+
+  const auto refusal = [&] {
+    const auto refused = OpenModel(self);
+    return refused.ok() ? std::string("opened") : refused.error().message;
+  };
+  EXPECT_EQ(refusal(), "opened");
+  WriteExit(exit, 2, 5, /*hidden=*/128);
+  EXPECT_THAT(refusal(), HasSubstr("was trained for a model of width 128, and this one's is 256"));
+  WriteExit(exit, 5, 5);
+  EXPECT_THAT(refusal(), HasSubstr("saves nothing of a model of 6 layers"));
+  WriteExit(exit, 2, 5);
+  exit.Write("model.safetensors", BundledTensors([](const std::string& name) { return name; }));
+  EXPECT_THAT(refusal(), HasSubstr("which is none of the model's layer 2"));
+  exit.Write("model.safetensors", BundledTensors([](const std::string& name) -> std::string {
+               return name == "model.norm.weight" ? name : "";
+             }));
+  EXPECT_THAT(refusal(), HasSubstr("lacks tensor 'model.layers.2."));
+  exit.Write("config.json", "{}");
+  EXPECT_THAT(refusal(), HasSubstr("model_type"));
 }
 
 TEST(SelfDraft, SharesTheWeightsOfItsTargetOnly) {

@@ -5,6 +5,7 @@ SOURCE_DIRECTORY [TEST]... Exits with 77 where torch is missing."""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -80,6 +81,15 @@ class Engine(CliTest):
 
     def test_hydra(self):
         self.drafts(self.train("hydra", "--steps-ahead", "3"))
+
+    def test_exit(self):
+        self.succeed("capture", "-m", TARGET, "-o", self.folder / "states", "--unprompted", 24,
+                     "-n", 40, "--layers", 3, "--mode", "ar", "--seed", 3)
+        shutil.rmtree(self.folder / "data")
+        (self.folder / "states").rename(self.folder / "data")
+        trained = self.train("exit", "--engine", PROGRAM)
+        self.assertIn("story openings", (trained / "README.md").read_text())
+        self.drafts(f"self:exit={trained}")
 
     def test_mtp(self):
         self.drafts(self.train("mtp", *SMALL))

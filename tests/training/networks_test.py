@@ -2,9 +2,11 @@
 """The networks that are trained are those that run: networks_test.py. Exits with 77 where torch is
 missing."""
 
+import argparse
 import json
 import pathlib
 import sys
+import tempfile
 import unittest
 
 try:
@@ -16,7 +18,8 @@ except ImportError:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "training"), str(ROOT / "tests/training")]
 from foretoken_train import packing
-from foretoken_train.drafter import Tables, every_place, rows_of_step
+from foretoken_train.drafter import Inputs, Tables, every_place, rows_of_step
+from foretoken_train.kinds import exit  # pylint: disable=redefined-builtin
 from foretoken_train.kinds.dflash import Dflash, DflashConfig
 from foretoken_train.kinds.dspark import Dspark, DsparkConfig
 from foretoken_train.kinds.draft_model import load_draft_model
@@ -29,6 +32,7 @@ from foretoken_train.packing import Batch
 from foretoken_train.safetensors import SafetensorsFile
 from foretoken_train.target import Target, load_target
 from random_data import EMBEDDINGS, HIDDEN, VOCABULARY, one_row, random_sequences
+from small_target import SmallTarget, write_random_target
 
 GOLDEN = ROOT / "tests/golden"
 SHAPE = LayerShape(hidden_size=HIDDEN, intermediate_size=12, num_attention_heads=4,
@@ -340,6 +344,31 @@ class HeadsTest(unittest.TestCase):
                 x = part("res_connection") + torch.nn.functional.silu(part("linear"))
                 self.compare(log_q, weights[f"hydra_lm_head.{head}.weight"] @ x +
                              weights[f"hydra_lm_head.{head}.bias"], slot)
+
+
+class ExitTest(unittest.TestCase):
+    def test_before_training_it_is_the_target_cut_short(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            write_random_target(folder / "whole")
+            write_random_target(folder / "short", num_hidden_layers=4)
+            target = load_target(folder / "whole")
+            network = exit.KIND.make(Inputs(target, (1, 3), "", [],
+                                            argparse.Namespace(exit=3)))
+            tokens = torch.randint(40, (2, 12), generator=torch.Generator().manual_seed(2))
+            taps, final = SmallTarget(folder / "whole").forward(tokens, (1, 3))
+            short = SmallTarget(folder / "short")
+            expected = torch.log_softmax(short.logits(short.forward(tokens)[1]), -1)
+            where = torch.arange(12).expand(2, 12)
+            batch = Batch(tokens, torch.ones_like(tokens, dtype=torch.bool), torch.cat(taps, -1),
+                          final, torch.zeros_like(tokens), where)
+            with torch.no_grad():
+                steps = network.drafts(batch, Tables(target.embeddings, target.output), 2,
+                                       torch.Generator()).log_q
+            # Slot t holds the token at t + 1: what the row of that one says.
+            for ahead, log_q in enumerate(steps, start=1):
+                numpy.testing.assert_allclose(log_q[:, :12 - ahead].numpy(),
+                                              expected[:, ahead:].numpy(), atol=1e-4)
 
 
 class DflashTest(unittest.TestCase):

@@ -40,11 +40,13 @@ OPTIONS = {"eagle3": ["--draft-vocab", "24"], "mtp": [], "medusa": [], "hydra": 
            "dflash": ["--layers", "2", "--places", "9", "--weights", "pace"],
            "dspark": ["--layers", "2", "--places", "9", "--markov-rank", "6"],
            "draft-model": ["--hidden", "8", "--evaluate-ahead", "3"],
-           "fr-head": ["--draft", "DRAFT", "--draft-vocab", "20", "--evaluate-ahead", "3"]}
-ALONE = ("draft-model", "fr-head")  # Models of their own, all of whose steps are alike.
+           "fr-head": ["--draft", "DRAFT", "--draft-vocab", "20", "--evaluate-ahead", "3"],
+           "exit": ["--exit", "2", "--evaluate-ahead", "3"]}
+ALONE = ("draft-model", "fr-head", "exit")  # That read tokens alone: all of their steps are alike.
 # By how much longer what is accepted becomes.
 GAINS = {"eagle3": 0.2, "mtp": 0.2, "medusa": 0.03, "hydra": 0.05, "dflash": 0.05,
-         "dspark": 0.05, "draft-model": 0.05, "fr-head": 0.05}
+         "dspark": 0.05, "draft-model": 0.05, "fr-head": 0.05,
+         "exit": 0.01}
 
 
 class LossTest(unittest.TestCase):
@@ -272,6 +274,24 @@ class FolderTest(unittest.TestCase):
                             "hydra_lm_head.2.weight": [40, 16],
                             "hydra_lm_head.2.bias": [40]}.items():
             self.assertEqual(list(file.tensor(name).shape), shape, name)
+
+    def test_an_exit_is_published_as_a_layer_of_the_target(self):
+        self.assertEqual(self.train("exit", kind="exit"), (0, mock.ANY))
+        config = json.loads((self.folder / "exit/config.json").read_text())
+        self.assertEqual((config["model_type"], config["exit"], config["hidden_size"]),
+                         ("exit", 2, 16))
+        trained = SafetensorsFile(self.folder / "exit/model.safetensors")
+        whole = SafetensorsFile(self.folder / "target/model.safetensors")
+        for name in ("self_attn.k_proj", "mlp.down_proj", "input_layernorm"):
+            name = f"model.layers.2.{name}.weight"
+            self.assertEqual(trained.tensor(name).shape, whole.tensor(name).shape, name)
+        self.assertFalse(torch.equal(trained.tensor("model.norm.weight"),
+                                     whole.tensor("model.norm.weight")))
+        for options, says in ((["--exit", "4"], "is not one of the layers [2, 3, 3]"),
+                              (["--exit", "5"], "--exit 5")):
+            code, said = self.train("other", *options, kind="exit")
+            self.assertEqual(code, 1)
+            self.assertIn(says, said)
 
     def test_dflash_is_published_as_its_authors_do(self):
         self.assertEqual(self.train("drafter", "--mask-token", "3", kind="dflash"), (0, mock.ANY))

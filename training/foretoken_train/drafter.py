@@ -117,5 +117,6 @@ class Kind:
     most: Callable[[Any], Optional[int]] = lambda drafter: None
     # Files of its folder besides config.json, model.safetensors and the card.
     write_more: Callable[[Drafter, pathlib.Path], None] = lambda drafter, folder: None
-    # What the engine is told of the drafter in a folder, besides where it is.
+    # How the engine's -md names the drafter in a folder, and what it is told besides.
+    engine_draft: Callable[[pathlib.Path], str] = str
     engine_options: Callable[[pathlib.Path], List[str]] = lambda folder: []

@@ -20,7 +20,7 @@ class EngineFigures:
     rates: List[float]
 
 
-def measure(program: pathlib.Path, target: pathlib.Path, drafter: pathlib.Path,
+def measure(program: pathlib.Path, target: pathlib.Path, drafter: str,
             options: Sequence[str]) -> List[EngineFigures]:
     """Runs `bench` in mode sd on its built-in prompts, with those options besides."""
     figures = []

@@ -73,7 +73,8 @@ def publish(folder: pathlib.Path, kind: Kind, target: Target, drafter: Drafter,
     """Writes the drafter, and README.md, its card, with what the program `engine` makes of it."""
     write_drafter(folder, drafter)
     kind.write_more(drafter, folder)
-    in_engine = [] if engine is None else measure(engine, target.folder, folder,
+    in_engine = [] if engine is None else measure(engine, target.folder,
+                                                  kind.engine_draft(folder),
                                                   kind.engine_options(folder))
     card = _card(kind, target, drafter, settings, account, figures, in_engine,
                  folder.resolve().name)

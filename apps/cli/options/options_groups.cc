@@ -90,7 +90,7 @@ void AddDraftAndFormatOptions(CLI::App* app, ModelOptions* options, int most_dra
       add, options,
       "The draft model (also -md), a folder or GGUF file. self:q4_0: the target in that "
       "type; self:mtp, self:medusa: its layers or heads that guess ahead; self:exit=E, "
-      "self:skip=WHICH: some of its layers" +
+      "self:skip=WHICH: some of its layers (exit=FOLDER: and a trained one)" +
           several,
       most_drafts);
   AddWeightsOptions(app, options);

@@ -17,7 +17,9 @@ constexpr std::string_view kSkip = "skip=";
 Result<SkippedSublayers> ReadExit(std::string_view text, int layers) {
   int exit = 0;
   if (!ParseNumber(text, &exit)) {
-    return InvalidInput("write exit=E, E being the number of first layers that are run");
+    return InvalidInput(
+        "write exit=E, E being the number of first layers that are run, or exit=FOLDER with the "
+        "folder of a trained exit");
   }
   return SkippedByExit(exit, layers);
 }

@@ -8,7 +8,7 @@
 namespace foretoken {
 
 /// Whether ModelSource::own_drafter names a draft that is the model itself without some sub-layers:
-/// "exit=E" or "skip=WHICH".
+/// "exit=E", "exit=FOLDER" (UseTrainedExit) or "skip=WHICH".
 bool IsSelfDraft(std::string_view own);
 
 /// Which ones it leaves out of a model of so many layers whose identity has this fingerprint. E is

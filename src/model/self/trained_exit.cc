@@ -1,0 +1,120 @@
+#include "model/self/trained_exit.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "base/printable.h"
+#include "base/read_file.h"
+#include "json/json_object.h"
+#include "weights/file_tensors.h"
+#include "weights/safetensors.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kExit = "exit=";
+constexpr std::string_view kNorm = "model.norm.weight";
+constexpr std::size_t kMaxConfigBytes = 1 << 20;
+constexpr int kMostHidden = 1 << 20;
+
+std::string PrefixOf(int layer) { return fmt::format("model.layers.{}.", layer); }
+
+Result<int> ReadExit(const fs::path& path, const ModelConfig& model) {
+  const std::string where = path.string();
+  const Result<std::string> text = ReadFile(path, kMaxConfigBytes);
+  if (!text.ok()) {
+    return InvalidInput(
+        fmt::format("{}: {}; a trained exit is a folder with config.json and model.safetensors, as "
+                    "foretoken_train exit writes them",
+                    where, text.error().message));
+  }
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return InvalidInput(where + ": not a JSON object");
+  Status status;
+  JsonObject fields(&json, where, &status);
+  fields.Text("model_type", {"exit"});
+  const int exit = fields.Integer("exit", 1, kMostHidden);
+  const int hidden = fields.Integer("hidden_size", 1, kMostHidden);
+  FT_RETURN_IF_ERROR(status);
+  if (hidden != model.hidden) {
+    return InvalidInput(
+        fmt::format("{}: this exit was trained for a model of width {}, and this one's is {}",
+                    where, hidden, model.hidden));
+  }
+  if (exit + 1 >= model.layer_count()) {
+    return InvalidInput(
+        fmt::format("{}: an exit behind {} layers and with one of its own saves nothing of a model "
+                    "of {} layers",
+                    where, exit, model.layer_count()));
+  }
+  return exit;
+}
+
+// That the exit has what the model has in its place, and nothing else.
+Status CheckTensors(const FileTensors& file, int exit, const Checkpoint& model,
+                    const std::string& where) {
+  const std::string prefix = PrefixOf(exit);
+  const auto in_place = [&](std::string_view name) {
+    return name.starts_with(prefix) || name == kNorm;
+  };
+  for (const auto& [name, tensor] : model.tensors) {
+    if (!in_place(name)) continue;
+    const auto found = file.tensors.find(name);
+    if (found == file.tensors.end()) {
+      return InvalidInput(fmt::format("{}: lacks tensor '{}'", where, name));
+    }
+    if (found->second.shape == tensor.shape) continue;
+    return InvalidInput(
+        fmt::format("{}: tensor '{}' has another shape than the model's: give the "
+                    "exit that was trained for this model",
+                    where, name));
+  }
+  const auto refuse_others = [&](const auto& tensors) -> Status {
+    for (const auto& [name, tensor] : tensors) {
+      if (in_place(name) && model.Find(name) != nullptr) continue;
+      return InvalidInput(fmt::format("{}: has tensor '{}', which is none of the model's layer {}",
+                                      where, Printable(name), exit));
+    }
+    return {};
+  };
+  FT_RETURN_IF_ERROR(refuse_others(file.tensors));
+  FT_RETURN_IF_ERROR(refuse_others(file.bytes));
+  return refuse_others(file.others);
+}
+
+}  // namespace
+
+std::string_view TrainedExitFolder(std::string_view own) {
+  if (!own.starts_with(kExit)) return {};
+  const std::string_view folder = own.substr(kExit.size());
+  std::error_code ignored;
+  return fs::is_directory(folder, ignored) ? folder : std::string_view();
+}
+
+Result<int> UseTrainedExit(const fs::path& folder, const ModelConfig& config, Checkpoint* model) {
+  if (model->alternating_heads || model->gains_less_one) {
+    return InvalidInput(
+        fmt::format("{}: an exit is trained for a model folder, and this model's "
+                    "file keeps its tensors in another form",
+                    folder.string()));
+  }
+  FT_ASSIGN_OR_RETURN(const int exit, ReadExit(folder / "config.json", config));
+  const fs::path path = folder / "model.safetensors";
+  FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(path, ParseSafetensors));
+  FT_RETURN_IF_ERROR(CheckTensors(file.holds, exit, *model, path.string()));
+  for (auto& [name, tensor] : file.holds.tensors) {
+    model->arranged.erase(name);
+    model->requantized_from.erase(name);
+    model->names_in_files.erase(name);
+    model->tensors.insert_or_assign(name, std::move(tensor));
+  }
+  model->files.push_back(std::move(file.file));
+  return exit;
+}
+
+}  // namespace foretoken
