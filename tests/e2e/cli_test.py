@@ -431,7 +431,7 @@ class GoodInput(CliTest):
         self.assertGreater(copying["acceptance_length"], 4)
         self.refuse(*options, "--synthetic", "draft-12m", saying="a tokenizer")
         self.refuse("bench", "--scripted-answers", saying="has an 'answer'")
-        self.refuse("bench", "--scripted-answers", "--lossy", "typical", saying="excludes")
+        self.refuse("bench", "--scripted-answers", "--lossy", "typical", saying="not both")
 
     def test_verify_finds_no_difference(self):
         data = self.folder / "report.json"

@@ -307,8 +307,11 @@ class BadFiles(CliTest):
             tokens = writer.kv_data[0]["tokenizer.ggml.tokens"].value
             tokens[300:] = [b"another%d" % i for i in range(300, len(tokens))]
 
-        self.refuse("run", "x", "--mode", "sd", "-md", self.write(change=renamed),
-                    saying="of the target's 1714 tokens of several bytes it shares 39 (not 300 '")
+        draft = self.write(change=renamed)
+        said = self.succeed("run", "x", "--mode", "sd", "-md", draft, "-n", 8)
+        self.assertEqual(said.stdout, self.succeed("run", "x", "--mode", "ar", "-n", 8).stdout)
+        self.assertIn("the draft drafts by text", said.stderr)
+        self.refuse("run", "x", "--mode", "ssd", "-md", draft, saying="by text")
 
     def test_no_model_at_all(self):
         self.refuse_file(self.folder / "none.gguf", "none.gguf")
