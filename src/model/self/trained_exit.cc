@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "base/read_file.h"
 #include "json/json_object.h"
+#include "model/families/family.h"
 #include "weights/file_tensors.h"
 #include "weights/safetensors.h"
 
@@ -18,11 +19,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExit = "exit=";
-constexpr std::string_view kNorm = "model.norm.weight";
+constexpr std::string_view kNorm = "output_norm.weight";
 constexpr std::size_t kMaxConfigBytes = 1 << 20;
 constexpr int kMostHidden = 1 << 20;
 
-std::string PrefixOf(int layer) { return fmt::format("model.layers.{}.", layer); }
+// The tensors of an exit's file as they are called here: the file has the names that they have in a
+// folder of the model.
+Result<FileTensors> Renamed(FileTensors file, const Family& family, const std::string& where) {
+  FileTensors renamed;
+  for (auto& [name, tensor] : file.tensors) {
+    const std::string ours = OurName(family, /*gguf=*/false, name);
+    if (!ours.empty() && renamed.tensors.emplace(ours, std::move(tensor)).second) continue;
+    return InvalidInput(fmt::format("{}: has tensor '{}', which is none of a {} model", where,
+                                    Printable(name), family.name));
+  }
+  if (file.bytes.empty() && file.others.empty()) return renamed;
+  const std::string& other =
+      file.bytes.empty() ? file.others.begin()->first : file.bytes.begin()->first;
+  return InvalidInput(fmt::format("{}: tensor '{}' is not of floats", where, Printable(other)));
+}
 
 Result<int> ReadExit(const fs::path& path, const ModelConfig& model) {
   const std::string where = path.string();
@@ -56,35 +71,33 @@ Result<int> ReadExit(const fs::path& path, const ModelConfig& model) {
 }
 
 // That the exit has what the model has in its place, and nothing else.
-Status CheckTensors(const FileTensors& file, int exit, const Checkpoint& model,
+Status CheckTensors(const TensorMap& tensors, int exit, const Checkpoint& model,
                     const std::string& where) {
-  const std::string prefix = PrefixOf(exit);
+  const std::string prefix = fmt::format("layers.{}.", exit);
   const auto in_place = [&](std::string_view name) {
     return name.starts_with(prefix) || name == kNorm;
   };
+  const auto called = [&](const std::string& name) {
+    return model.usual_name == nullptr ? name : model.usual_name(name);
+  };
   for (const auto& [name, tensor] : model.tensors) {
     if (!in_place(name)) continue;
-    const auto found = file.tensors.find(name);
-    if (found == file.tensors.end()) {
-      return InvalidInput(fmt::format("{}: lacks tensor '{}'", where, name));
+    const auto found = tensors.find(name);
+    if (found == tensors.end()) {
+      return InvalidInput(fmt::format("{}: lacks tensor '{}'", where, called(name)));
     }
     if (found->second.shape == tensor.shape) continue;
     return InvalidInput(
         fmt::format("{}: tensor '{}' has another shape than the model's: give the "
                     "exit that was trained for this model",
-                    where, name));
+                    where, called(name)));
   }
-  const auto refuse_others = [&](const auto& tensors) -> Status {
-    for (const auto& [name, tensor] : tensors) {
-      if (in_place(name) && model.Find(name) != nullptr) continue;
-      return InvalidInput(fmt::format("{}: has tensor '{}', which is none of the model's layer {}",
-                                      where, Printable(name), exit));
-    }
-    return {};
-  };
-  FT_RETURN_IF_ERROR(refuse_others(file.tensors));
-  FT_RETURN_IF_ERROR(refuse_others(file.bytes));
-  return refuse_others(file.others);
+  for (const auto& [name, tensor] : tensors) {
+    if (in_place(name) && model.Find(name) != nullptr) continue;
+    return InvalidInput(fmt::format("{}: has tensor '{}', which is none of the model's layer {}",
+                                    where, called(name), exit));
+  }
+  return {};
 }
 
 }  // namespace
@@ -97,16 +110,20 @@ std::string_view TrainedExitFolder(std::string_view own) {
 }
 
 Result<int> UseTrainedExit(const fs::path& folder, const ModelConfig& config, Checkpoint* model) {
-  if (model->alternating_heads || model->gains_less_one) {
+  const Family& family = *FamilyNamed(config.family);
+  const bool other_form = model->gguf.has_value() && (family.neighbours == Neighbours::kInGguf ||
+                                                      family.folder_gains_less_one);
+  if (other_form || family.arrange != nullptr) {
     return InvalidInput(
-        fmt::format("{}: an exit is trained for a model folder, and this model's "
-                    "file keeps its tensors in another form",
+        fmt::format("{}: an exit has the tensors of a model folder, and this "
+                    "model's files keep them in another form",
                     folder.string()));
   }
   FT_ASSIGN_OR_RETURN(const int exit, ReadExit(folder / "config.json", config));
   const fs::path path = folder / "model.safetensors";
   FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(path, ParseSafetensors));
-  FT_RETURN_IF_ERROR(CheckTensors(file.holds, exit, *model, path.string()));
+  FT_ASSIGN_OR_RETURN(file.holds, Renamed(std::move(file.holds), family, path.string()));
+  FT_RETURN_IF_ERROR(CheckTensors(file.holds.tensors, exit, *model, path.string()));
   for (auto& [name, tensor] : file.holds.tensors) {
     model->arranged.erase(name);
     model->requantized_from.erase(name);
