@@ -137,9 +137,10 @@ std::optional<Extent> ExtentOf(const Entry& entry, Bytes extra) {
     if (*kind != kLargeField) continue;
     ByteReader numbers(*field);
     std::uint64_t stored = 0;
-    for (const auto& [small, number] :
-         {std::pair(entry.bytes, &extent.bytes), std::pair(entry.stored_bytes, &stored),
-          std::pair(entry.member, &extent.begin)}) {
+    // Copies: fields of a packed struct may lie where no reference can be bound.
+    for (const auto& [small, number] : {std::pair(std::uint32_t{entry.bytes}, &extent.bytes),
+                                        std::pair(std::uint32_t{entry.stored_bytes}, &stored),
+                                        std::pair(std::uint32_t{entry.member}, &extent.begin)}) {
       if (small != kElsewhere32) continue;
       const auto read = numbers.Read<std::uint64_t>();
       if (!read) return std::nullopt;
