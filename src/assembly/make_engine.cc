@@ -22,8 +22,7 @@ namespace {
 constexpr int kPlannedCacheBudget = 64;
 constexpr std::string_view kNotDuring =
     "mode ssd prepares for outcomes in the target's tokens, and this draft drafts by text, in "
-    "tokens "
-    "of its own: take mode sd, or a draft of the target's family";
+    "tokens of its own: take mode sd, or a draft of the target's family";
 
 bool Contains(std::span<const Mode> modes, Mode mode) {
   return std::ranges::find(modes, mode) != modes.end();

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "base/read_file.h"
 #include "json/json_object.h"
+#include "json/read_json_object.h"
 #include "tensor/tensor_view.h"
 #include "weights/file_tensors.h"
 #include "weights/safetensors.h"
@@ -19,22 +19,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxConfigBytes = 1 << 20;
 constexpr int kMostHidden = 1 << 20;
 constexpr std::string_view kWeight = "judge.weight";
 constexpr std::string_view kBias = "judge.bias";
 
 Status CheckConfig(const fs::path& path, const JudgedTarget& target) {
   const std::string where = path.string();
-  const Result<std::string> text = ReadFile(path, kMaxConfigBytes);
-  if (!text.ok()) {
-    return InvalidInput(
-        fmt::format("{}: {}; a judge's folder has config.json and "
-                    "model.safetensors, as foretoken_train judge writes them",
-                    where, text.error().message));
-  }
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return InvalidInput(where + ": not a JSON object");
+  FT_ASSIGN_OR_RETURN(
+      const nlohmann::json json,
+      ReadJsonObject(
+          path,
+          "a judge's folder has config.json and model.safetensors, as foretoken_train judge "
+          "writes them"));
   Status status;
   JsonObject fields(&json, where, &status);
   fields.Text("model_type", {"judge"});

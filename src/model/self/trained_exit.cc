@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "base/read_file.h"
 #include "json/json_object.h"
+#include "json/read_json_object.h"
 #include "model/families/family.h"
 #include "weights/file_tensors.h"
 #include "weights/safetensors.h"
@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kExit = "exit=";
 constexpr std::string_view kNorm = "output_norm.weight";
-constexpr std::size_t kMaxConfigBytes = 1 << 20;
 constexpr int kMostHidden = 1 << 20;
 
 // The tensors of an exit's file as they are called here: the file has the names that they have in a
@@ -41,15 +40,11 @@ Result<FileTensors> Renamed(FileTensors file, const Family& family, const std::s
 
 Result<int> ReadExit(const fs::path& path, const ModelConfig& model) {
   const std::string where = path.string();
-  const Result<std::string> text = ReadFile(path, kMaxConfigBytes);
-  if (!text.ok()) {
-    return InvalidInput(
-        fmt::format("{}: {}; a trained exit is a folder with config.json and model.safetensors, as "
-                    "foretoken_train exit writes them",
-                    where, text.error().message));
-  }
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return InvalidInput(where + ": not a JSON object");
+  FT_ASSIGN_OR_RETURN(
+      const nlohmann::json json,
+      ReadJsonObject(path,
+                     "a trained exit is a folder with config.json and model.safetensors, as "
+                     "foretoken_train exit writes them"));
   Status status;
   JsonObject fields(&json, where, &status);
   fields.Text("model_type", {"exit"});

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+/// The JSON object that a small file holds. Where the file cannot be read the error goes on with
+/// `usual`, which says what is usually there.
+Result<nlohmann::json> ReadJsonObject(const std::filesystem::path& path, std::string_view usual);
+
+}  // namespace foretoken
