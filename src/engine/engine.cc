@@ -24,7 +24,8 @@ namespace {
 KvRoom RoomOf(const EngineConfig& config, const ModelConfig& target) {
   const KvDemand demand{
       .sequences = config.max_batch, .rows = config.prefill_chunk, .nodes = kMaxProposal};
-  return RoomFor(BlocksFor(config.kv_tokens), WindowOf(target), demand, config.prefix_cache);
+  return RoomFor(BlocksFor(config.kv_tokens), WindowOf(target), AnchorsOf(target), demand,
+                 config.prefix_cache);
 }
 
 // `taps` and, behind them, what of `others` is not among them.
