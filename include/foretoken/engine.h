@@ -64,9 +64,10 @@ struct EngineOptions {
   /// passes of the target only; of these options cores, process and executable do not count.
   std::vector<DraftOptions> further_drafts;
   /// Of mode staged: the first drafts for the target, each further one for the one before it.
-  /// Empty: all drafts that are loaded, then prompt lookup.
+  /// Empty: all drafts that are loaded, then prompt lookup, and mode auto does without staged.
   std::vector<DrafterId> stages;
-  /// Of mode ensemble: whose proposals become one tree. Empty: everything that is loaded.
+  /// Of mode ensemble: whose proposals become one tree. Empty: drafters of texts, and where the
+  /// mode is offered by its name and not by auto alone, all drafts that are loaded.
   std::vector<DrafterId> ensemble;
   Verification verification = Verification::kSharedNoise;
   LossyRule lossy;                        ///< Kind kNone unless output may differ from the model's.

@@ -198,7 +198,7 @@ TEST(DraftByText, AutoDraftsByTextBeforePassesOnly) {
   if (cores.size() < 2) GTEST_SKIP() << "no core for a speculator";
   const Mode modes[] = {Mode::kAuto};
   const DraftOptions draft = Letters();
-  EXPECT_THAT(OfferedModes(modes, std::span(&draft, 1), *BundledTarget()->device),
+  EXPECT_THAT(OfferedModes(modes, std::span(&draft, 1), {}, *BundledTarget()->device),
               testing::Contains(Mode::kSsd));
   const auto engine = Make(Mode::kAuto, {.max_batch = 2}, draft);
   EXPECT_TRUE(engine->Offers(Mode::kSd));

@@ -20,6 +20,8 @@ namespace foretoken {
 namespace {
 
 constexpr int kPlannedCacheBudget = 64;
+constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
+constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
 constexpr std::string_view kNotDuring =
     "mode ssd prepares for outcomes in the target's tokens, and this draft drafts by text, in "
     "tokens of its own: take mode sd, or a draft of the target's family";
@@ -247,7 +249,7 @@ Result<std::shared_ptr<const JudgeHead>> OpenJudge(const LossyRule& rule,
 }  // namespace
 
 std::vector<Mode> OfferedModes(std::span<const Mode> modes, std::span<const DraftOptions> drafts,
-                               const Device& target) {
+                               std::span<const DrafterId> stages, const Device& target) {
   std::vector<Mode> offered(modes.begin(), modes.end());
   if (std::ranges::none_of(offered, &Mode::planned)) return offered;
   const auto add = [&offered](auto is_wanted) {
@@ -257,9 +259,11 @@ std::vector<Mode> OfferedModes(std::span<const Mode> modes, std::span<const Draf
     }
   };
   add([](Mode mode) {
-    return !mode.drafts() || InfoOf(mode.drafter).needs == DrafterNeeds::kText;
+    return !mode.drafts() || InfoOf(mode.drafter).needs == DrafterNeeds::kText || mode == kEnsemble;
   });
   if (drafts.empty() || drafts[0].source.empty()) return offered;
+  // Its draft has keys and values of its own beside those of mode sd: only where it is wanted.
+  if (!stages.empty()) add([](Mode mode) { return mode == kStaged; });
   const bool apart = !drafts[0].cores.empty() && !target.Overlaps(drafts[0].cores);
   add([&](Mode mode) {
     return NeedsDraft(mode) && DraftIndex(mode.drafter) < drafts.size() && (mode.before() || apart);
@@ -295,6 +299,7 @@ EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
 }
 
 bool NeedsRowTimes(std::span<const Mode> offered, const SpeculationPlan& plan) {
+  if (std::ranges::any_of(offered, &Mode::planned)) return true;  // It plans what rows are worth.
   const bool falls_back = std::ranges::any_of(offered, &Mode::during) &&
                           (plan.fallback == Fallback::kRetrieval || Contains(offered, Mode::kSssd));
   if (plan.speculation_length == 0) return falls_back;
@@ -310,11 +315,11 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
     if (IndexOf(mode) < kModeCount) continue;
     return InvalidInput("a mode drafts at a time at which its drafter cannot: take one of kModes");
   }
-  std::vector<Mode> offered = OfferedModes(modes, setups, *target->device);
+  std::vector<Mode> offered = OfferedModes(modes, setups, wanted.stages, *target->device);
   EngineConfig options = OptionsFor(offered, wanted, target->model->config());
   // The first one may be missing (OpenWith).
   const std::size_t given = setups.empty() || setups[0].source.empty() ? 0 : setups.size();
-  FT_ASSIGN_OR_RETURN(const MembersById members, MembersOf(offered, options, given));
+  FT_ASSIGN_OR_RETURN(const MembersById members, MembersOf(modes, offered, options, given));
   FT_ASSIGN_OR_RETURN(ByDrafter<Draft> drafts,
                       LoadDrafts(modes, offered, members, *target, setups, options));
   if (drafts[DrafterId::kModel].by_text) {
@@ -338,6 +343,12 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   } else {
     options.times = MeasureTimes(models, needed, options.times);
     cache.Write(options.times);
+  }
+  if (Contains(offered, kStaged)) {
+    // Until it is seen how much the draft is helped, as if it were not.
+    const DraftTimes& alone = options.times.costs.drafts[members[kStaged.drafter].front()];
+    options.times.costs.drafts[kStaged.drafter] = {
+        .apart = {}, .on_target = alone.on_target, .pass = alone.pass};
   }
   options.when_closed = [cache](const CostModel& learned, std::int64_t rounds) {
     cache.Refresh(learned, rounds);

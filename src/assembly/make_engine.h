@@ -36,9 +36,10 @@ Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedMode
                                                 const DraftOptions& draft);
 
 /// The modes of an engine that is asked for `modes`, and where auto is one of them, those that it
-/// chooses from too: everything that there is a draft and a device for.
+/// chooses from too: everything that there is a draft and a device for, and staged where `stages`
+/// are named.
 std::vector<Mode> OfferedModes(std::span<const Mode> modes, std::span<const DraftOptions> drafts,
-                               const Device& target);
+                               std::span<const DrafterId> stages, const Device& target);
 
 /// The options of an engine that offers such modes: complete, the first mode being that of requests
 /// without a plan, with a planner where plans may be open, and with room for what that may plan.

@@ -13,34 +13,43 @@ namespace {
 
 using testing::ElementsAre;
 
+constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
 const DraftOptions kDraft{.source = {.synthetic = "draft-12m"}, .cores = {3}};
 
 std::vector<Mode> Offered(Mode mode, const DraftOptions& draft) {
-  return OfferedModes(std::span(&mode, 1), std::span(&draft, 1), Device({0, 1}));
+  return OfferedModes(std::span(&mode, 1), std::span(&draft, 1), {}, Device({0, 1}));
 }
 
 TEST(OfferedModes, OnlyAutoOffersMoreThanItWasAskedFor) {
   EXPECT_THAT(Offered(Mode::kSsd, kDraft), ElementsAre(Mode::kSsd));
   EXPECT_THAT(Offered(Mode::kAuto, kDraft),
-              ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram, Mode::kSd, Mode::kSsd));
+              ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram, kEnsemble, Mode::kSd, Mode::kSsd));
 }
 
 TEST(OfferedModes, AutoNeedsADraftForSdAndAFreeCoreForSsd) {
-  EXPECT_THAT(Offered(Mode::kAuto, {}), ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram));
+  EXPECT_THAT(Offered(Mode::kAuto, {}),
+              ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram, kEnsemble));
   DraftOptions on_targets_core = kDraft;
   on_targets_core.cores = {1};
   EXPECT_THAT(Offered(Mode::kAuto, on_targets_core),
-              ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram, Mode::kSd));
+              ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram, kEnsemble, Mode::kSd));
 }
 
 TEST(OfferedModes, EachFurtherDraftHasAModeOfItsOwn) {
   constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
   const std::array drafts = {kDraft, kDraft};
-  EXPECT_THAT(OfferedModes(std::array{Mode::kAuto}, drafts, Device({0, 1})),
-              ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram, Mode::kSd, Mode::kSsd, kSd2));
+  EXPECT_THAT(
+      OfferedModes(std::array{Mode::kAuto}, drafts, {}, Device({0, 1})),
+      ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram, kEnsemble, Mode::kSd, Mode::kSsd, kSd2));
   const auto engine = MakeEngine(kSd2, {.max_batch = 1}, BundledTarget(), BundledDraft());
   ASSERT_FALSE(engine.ok());
   EXPECT_EQ(engine.error().message, "mode sd2 drafts with draft model 2, and there is 1");
+}
+
+TEST(OfferedModes, AutoStagesDraftsWhereStagesAreNamed) {
+  const std::array stages = {DrafterId::kModel, DrafterId::kNgram};
+  EXPECT_THAT(OfferedModes(std::array{Mode::kAuto}, std::array{kDraft}, stages, Device({0, 1})),
+              testing::Contains(Mode{Schedule::kBefore, DrafterId::kStaged}));
 }
 
 TEST(OptionsFor, ThereIsAPlannerExactlyWherePlansMayBeOpen) {

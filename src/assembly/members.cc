@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "draft/model/model_drafter.h"
@@ -12,6 +13,11 @@ namespace {
 
 constexpr std::string_view kStages = "stages";
 constexpr std::string_view kEnsemble = "ensemble";
+// What drafters of texts give together: what a grammar forces and what the text copies, what
+// followed in other texts, in a datastore, and what the target itself held likely behind each
+// token.
+constexpr std::array kTexts = {DrafterId::kProtocol, DrafterId::kSuffix, DrafterId::kRetrieval,
+                               DrafterId::kRecycle};
 
 template <typename... Values>
 Error Wrong(std::string_view field, fmt::format_string<Values...> sentence, Values&&... values) {
@@ -69,12 +75,12 @@ Result<std::vector<DrafterId>> Stages(const EngineConfig& config, std::size_t dr
                InfoOf(*text).name);
 }
 
-Result<std::vector<DrafterId>> Ensemble(const EngineConfig& config, std::size_t draft_models) {
+Result<std::vector<DrafterId>> Ensemble(const EngineConfig& config, std::size_t draft_models,
+                                        bool asked) {
   std::vector<DrafterId> members = config.ensemble;
   if (members.empty()) {
-    members = LoadedDrafts(draft_models);
-    members.push_back(DrafterId::kNgram);
-    members.push_back(DrafterId::kRetrieval);
+    if (asked) members = LoadedDrafts(draft_models);
+    members.insert(members.end(), kTexts.begin(), kTexts.end());
   }
   FT_RETURN_IF_ERROR(CheckMembers(kEnsemble, members, draft_models));
   if (config.verification != Verification::kRejection) return members;
@@ -88,14 +94,16 @@ Result<std::vector<DrafterId>> Ensemble(const EngineConfig& config, std::size_t 
 
 }  // namespace
 
-Result<MembersById> MembersOf(std::span<const Mode> offered, const EngineConfig& config,
-                              std::size_t draft_models) {
+Result<MembersById> MembersOf(std::span<const Mode> asked, std::span<const Mode> offered,
+                              const EngineConfig& config, std::size_t draft_models) {
   MembersById members;
   for (const Mode mode : offered) {
-    if (mode.before() && mode.drafter == DrafterId::kStaged) {
+    if (!mode.before()) continue;
+    if (mode.drafter == DrafterId::kStaged) {
       FT_ASSIGN_OR_RETURN(members[mode.drafter], Stages(config, draft_models));
-    } else if (mode.before() && mode.drafter == DrafterId::kEnsemble) {
-      FT_ASSIGN_OR_RETURN(members[mode.drafter], Ensemble(config, draft_models));
+    } else if (mode.drafter == DrafterId::kEnsemble) {
+      const bool named = std::ranges::find(asked, mode) != asked.end();
+      FT_ASSIGN_OR_RETURN(members[mode.drafter], Ensemble(config, draft_models, named));
     }
   }
   return members;

@@ -56,15 +56,15 @@ std::vector<int> MeasuredContexts(const Model& model, int most_rows, const Times
 }
 
 // The measured times behind the shortest context.
-std::vector<double> ShortestContext(const PassTimes& times) {
+std::vector<double> ShortestContext(const TimeTable& times) {
   std::vector<double> us;
-  for (std::size_t i = 0; i < times.us.size(); i += times.contexts.size()) {
-    us.push_back(times.us[i]);
+  for (std::size_t i = 0; i < times.times().size(); i += times.contexts().size()) {
+    us.push_back(times.times()[i]);
   }
   return us;
 }
 
-PassTimes MeasureRows(const LoadedModel& target, const TimesNeeded& needed) {
+TimeTable MeasureRows(const LoadedModel& target, const TimesNeeded& needed) {
   // With AVX2 a fifth row takes 2.65 times one and a fourth 1.47: the steps must be seen.
   constexpr std::array kRows = {1, 2, 3, 4, 5, 8, 9, 12, 13, 16, 17, 24, 32, 64, 128, 256};
   // Attention hardly counts where contexts are short.
@@ -73,7 +73,7 @@ PassTimes MeasureRows(const LoadedModel& target, const TimesNeeded& needed) {
     contexts.push_back(kVeryLongContext);
   }
   return target.device->Run(
-      [&] { return MeasurePassTimes(*target.model, kRows, contexts, kMeasuringNs); });
+      [&] { return TableOf(MeasurePassTimes(*target.model, kRows, contexts, kMeasuringNs)); });
 }
 
 // All, or all but the most where a pass never has so many.
@@ -212,12 +212,11 @@ TimeTable HalfWay(const TimeTable& learned, const TimeTable& before) {
 
 MeasuredTimes MeasureTimes(const EngineModels& models, const TimesNeeded& needed,
                            MeasuredTimes known) {
-  if (needed.rows && known.row_times.rows().empty()) {
-    const PassTimes times = MeasureRows(*models.target, needed);
-    known.row_times = TableOf(times);
-    known.knee_rows = KneeRows(times.rows, ShortestContext(times));
-  }
   if (needed.costs) MeasureCosts(models, needed, &known.costs);
+  if (!needed.rows || !known.row_times.rows().empty()) return known;
+  // What the planner begins with has as many rows, but for those of very large batches.
+  known.row_times = needed.costs ? known.costs.target : MeasureRows(*models.target, needed);
+  known.knee_rows = KneeRows(known.row_times.rows(), ShortestContext(known.row_times));
   return known;
 }
 

@@ -45,13 +45,14 @@ void LearnedModel::Source::Fade(double keep) {
   partial.Fade(keep);
   full.Fade(keep);
   coverage.Fade(keep);
+  rows.Fade(keep);
 }
 
-ProposerModel LearnedModel::Source::Describe(double tilt) const {
+ProposerModel LearnedModel::Source::Describe(double tilt, double mean_rows) const {
   return {.acceptance = acceptance.Curve(tilt),
           .coverage = coverage.value(),
-          .mean_rows = 0,
-          .us = us,
+          .mean_rows = mean_rows,
+          .us = us.value(),
           .curves = {.partial = partial.Curve(), .full = full.Curve()}};
 }
 
@@ -70,8 +71,8 @@ ByDrafter<LearnedModel::Source> LearnedModel::FirstSources(const CostModel& prio
   ByDrafter<Source> sources;
   for (const DrafterId id : kDrafterIds) {
     sources[id].acceptance = AcceptanceEstimate(InfoOf(id).usual_acceptance);
-    sources[id].us = prior.proposers[id].us;
-    if (!IsDraftModel(id)) continue;
+    sources[id].us = FadingMean(prior.proposers[id].us, 1);
+    if (!prior.DraftsByPasses({Schedule::kBefore, id})) continue;
     sources[id].coverage = FadingMean(1, 1e9);  // It always has something to say.
     sources[id].apart = TimeEstimate(OrNothing(prior.drafts[id].apart));
     sources[id].on_target = TimeEstimate(OrNothing(prior.drafts[id].on_target));
@@ -91,7 +92,7 @@ double LearnedModel::PassUs(double rows, const Workload& load) const {
 }
 
 double LearnedModel::DraftingUs(const PassObservation& pass, const Workload& load) const {
-  if (!pass.mode.has_value() || !DraftsOnTarget(*pass.mode)) return 0;
+  if (!pass.mode.has_value() || !prior_.DraftsOnTarget(*pass.mode)) return 0;
   const DrafterId draft = pass.mode->drafter;
   const DraftPassShape& passes = prior_.drafts[draft].pass;
   return passes.Count(pass.lookahead) *
@@ -119,7 +120,7 @@ double LearnedModel::PlainRoundUs(const PassObservation& pass) const {
 // sequences that changed to SD for 2 % had 20 to 40 tokens left each, and lost 4 %.)
 double LearnedModel::RateFrom(Mode current, const RankedPlan& next, const Workload& load) const {
   const double rate = next.prediction.tokens_per_second;
-  if (!DraftsOnTarget(next.plan.mode) || current == next.plan.mode) return rate;
+  if (!prior_.DraftsOnTarget(next.plan.mode) || current == next.plan.mode) return rate;
   const DrafterId draft = next.plan.mode.drafter;
   const int rows = prior_.drafts[draft].on_target.rows().back();
   const double reading_us = load.context * sources_[draft].on_target.us(rows, load.context) / rows;
@@ -156,13 +157,22 @@ void LearnedModel::ObserveTimes(const PassObservation& pass, bool settled) {
   }
   host_us_.Fade(kKeepPass);
   host_us_.Add(std::min(pass.host_us, kOutlier * host_us_.value() + 10));
-  if (pass.mode.has_value() && DraftsOnTarget(*pass.mode) && pass.lookahead > 0 && settled) {
-    const DraftPassShape& passes = prior_.drafts[pass.mode->drafter].pass;
-    TimeEstimate& drafting = sources_[pass.mode->drafter].on_target;
-    drafting.Fade(kKeepPass);
-    drafting.Add(pass.sequences * passes.Rows(pass.lookahead), pass.context,
-                 pass.wait_us / passes.Count(pass.lookahead));
+  if (settled) ObserveDrafting(pass);
+}
+
+void LearnedModel::ObserveDrafting(const PassObservation& pass) {
+  if (!pass.mode.has_value() || !pass.mode->before() || pass.lookahead == 0) return;
+  const DrafterId drafter = pass.mode->drafter;
+  Source& source = sources_[drafter];
+  if (!prior_.DraftsOnTarget(*pass.mode)) {
+    source.us.Fade(kKeepPass);
+    source.us.Add(std::min(pass.wait_us, pass.pass_us) / pass.sequences);
+    return;
   }
+  const DraftPassShape& passes = prior_.drafts[drafter].pass;
+  source.on_target.Fade(kKeepPass);
+  source.on_target.Add(pass.sequences * passes.Rows(pass.lookahead), pass.context,
+                       pass.wait_us / passes.Count(pass.lookahead));
 }
 
 void LearnedModel::ObservePass(const PassObservation& pass, double round_us, bool settled) {
@@ -193,11 +203,12 @@ void LearnedModel::ObserveProposal(const ProposalObservation& proposal,
   Source* draft = &sources_[DrafterId::kModel];
   if (source != nullptr) source->Fade(kKeepProposal);
   const double proposes = proposal.proposed > 0 ? 1 : 0;
-  if (proposal.mode.before() && !NeedsDraft(proposal.mode)) {
+  if (proposal.mode.before() && !prior_.DraftsByPasses(proposal.mode)) {
     sources_[proposal.mode.drafter].coverage.Add(proposes);
   }
   if (source != nullptr && proposal.proposed > 0) {
     source->acceptance.Add(proposal.proposed, proposal.accepted);
+    source->rows.Add(proposal.rows);
     if (IsDraftModel(proposal.source.drafter)) {
       FadingSum& accepted = sequence->accepted[proposal.source.drafter];
       const int trials = std::min(proposal.proposed, proposal.accepted + 1);
@@ -225,8 +236,10 @@ CostModel LearnedModel::Model(const SequenceEstimate& sequence) const {
   for (const DrafterId id : kDrafterIds) {
     if (InfoOf(id).baseline && !InfoOf(id).fallback) continue;  // Nobody predicts it.
     const Source& source = sources_[id];
+    const bool priced = InfoOf(id).shape == ProposalShape::kPricedTree;
     model.proposers[id] = source.Describe(
-        IsDraftModel(id) ? Tilt(sequence.accepted[id], source.acceptance.mean()) : 1);
+        IsDraftModel(id) ? Tilt(sequence.accepted[id], source.acceptance.mean()) : 1,
+        priced ? source.rows.value() : 0);
     DraftTimes& times = model.drafts[id];
     if (!times.apart.rows().empty()) times.apart = source.apart.Table();
     if (!times.on_target.rows().empty()) times.on_target = source.on_target.Table();

@@ -45,8 +45,9 @@ class LearnedModel {
   /// A drafter's proposals, as observed.
   struct Source {
     AcceptanceEstimate acceptance{0.5};
-    double us = 0;
+    FadingMean us{0, 1};  // For one sequence; not of draft models.
     FadingMean coverage{0.5, 8};
+    FadingMean rows{2, 8};  // Of a proposal.
     HitEstimate partial{{.c = 0.5, .r = 0.5}};
     HitEstimate full{{.c = 0.35, .r = 0.7}};
     // Of a draft model's passes, on its own device and on the target's.
@@ -54,8 +55,8 @@ class LearnedModel {
     TimeEstimate on_target{TimeTable::Line(1, 0)};
 
     void Fade(double keep);
-    /// Acceptance multiplied by `tilt`.
-    ProposerModel Describe(double tilt) const;
+    /// Acceptance multiplied by `tilt`; `mean_rows` as ProposerModel's.
+    ProposerModel Describe(double tilt, double mean_rows) const;
     /// As good as what was seen leaves possible.
     void Hope(double optimism, ProposerModel* model) const;
   };
@@ -71,6 +72,8 @@ class LearnedModel {
   // `pass_us`: without what further sequences cost beyond their rows.
   void ObserveContention(const PassObservation& pass, double pass_us);
   void ObserveTimes(const PassObservation& pass, bool settled);
+  // What proposing took; of a round that measures the speed of its mode.
+  void ObserveDrafting(const PassObservation& pass);
 
   CostModel prior_;
   TimeEstimate target_;

@@ -44,6 +44,7 @@ struct ProposalObservation {
   ProposalSource source = ProposalSource::kNone;
   int proposed = 0;  ///< Tokens along the proposal's main path.
   int accepted = 0;
+  int rows = 0;             ///< Of the proposal; along all paths.
   int fanout = 0;           ///< F_k at the outcome node.
   std::optional<bool> hit;  ///< Of the speculation cache.
 };

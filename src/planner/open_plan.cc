@@ -43,6 +43,11 @@ SpeculationPlan Start(const CostModel& model, const PlanLimits& limits) {
 void Shape(const CostModel& model, const PlannerSettings& settings, const SpeculationPlan& wanted,
            SpeculationPlan* plan) {
   plan->speculation_length = wanted.speculation_length;
+  const bool priced =
+      plan->mode.before() && InfoOf(plan->mode.drafter).shape == ProposalShape::kPricedTree;
+  if (wanted.mode.planned() && priced && wanted.speculation_length == 0) {
+    plan->speculation_length = kAutoSpeculationLength;
+  }
   if (!plan->mode.during()) return;
   plan->saguaro_c = wanted.saguaro_c;
   plan->cache_order = wanted.cache_order;

@@ -25,8 +25,11 @@ std::optional<SpeculationPlan> Trial::Choose(const LearnedModel& learned, const 
   if (rounds_ > kTrialRounds + kCommonTrialRounds) tried_.reset();
   const bool begins = !tried_.has_value();
   PlanLimits tries_of = limits;
-  // Rounds of a draft's mode show how good that draft is: only others are tried beside it.
-  if (NeedsDraft(current.mode)) tries_of.modes = ModesOfOtherDrafts(limits, current.mode);
+  // Rounds of a draft's mode show how good that draft is: only others are tried beside it, and
+  // texts whose rows have prices, since those that do not pay are then not proposed.
+  if (model.DraftsByPasses(current.mode)) {
+    tries_of.modes = ModesOfOtherDrafters(model, limits, current.mode);
+  }
   const bool stays = current.mode == next.plan.mode && !tries_of.modes.empty();
   if (begins && (!stays || rounds_ < kTrialRounds)) return std::nullopt;
   const bool known = tries(next.plan.mode);

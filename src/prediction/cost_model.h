@@ -16,8 +16,9 @@ struct ProposerModel {
   /// [k]: P(token k + 1 accepted | the first k were); the last value holds beyond. Empty: not
   /// measured, so nothing is predicted with it.
   StaticVector<double, kMaxPositions> acceptance;
-  double coverage = 1;   ///< P(it proposes anything at all).
-  double mean_rows = 0;  ///< Rows of a proposal; 0: a chain, as many as the lookahead.
+  double coverage = 1;  ///< P(it proposes anything at all).
+  /// Rows of a proposal, whatever the lookahead; 0: a chain, as many as that.
+  double mean_rows = 0;
   /// Time for one sequence's proposal on the target's cores. Of the draft model on its own device:
   /// of one row, beside its pass (choosing candidates, handing them over).
   double us = 0;
@@ -37,9 +38,10 @@ struct DraftTimes {
 /// needs.
 struct CostModel {
   TimeTable target;
-  ByDrafter<DraftTimes> drafts;  ///< Of draft models.
-  double host_us = 0;            ///< Of a round, besides the passes.
-  double host_row_us = 0;        ///< The same for each row: choosing its token.
+  /// Of draft models; and, as those of the one that is helped, of stages.
+  ByDrafter<DraftTimes> drafts;
+  double host_us = 0;      ///< Of a round, besides the passes.
+  double host_row_us = 0;  ///< The same for each row: choosing its token.
   /// Each further sequence of a pass, beyond its rows, per token of its context: its keys and
   /// values are read too.
   double sequence_token_us = 0;
@@ -60,6 +62,13 @@ struct CostModel {
   double FurtherSequencesUs(int sequences, double context) const {
     return (sequences - 1) * context * sequence_token_us;
   }
+
+  /// Whether `mode` drafts by a model's passes: a draft model, or one with others' help.
+  bool DraftsByPasses(Mode mode) const {
+    return NeedsDraft(mode) || (mode.before() && !drafts[mode.drafter].on_target.rows().empty());
+  }
+  /// ... on the target's device.
+  bool DraftsOnTarget(Mode mode) const { return mode.before() && DraftsByPasses(mode); }
 
   /// Of the first draft model, as of the only one that calibrations and simulations have.
   DraftTimes& first_draft() { return drafts[DrafterId::kModel]; }

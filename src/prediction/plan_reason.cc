@@ -16,6 +16,9 @@ const RankedPlan* FastestOf(std::span<const RankedPlan> ranked, Mode mode) {
 
 std::string Name(const SpeculationPlan& plan) {
   if (!plan.mode.drafts()) return "ar";
+  if (InfoOf(plan.mode.drafter).shape == ProposalShape::kPricedTree) {
+    return std::string(ModeName(plan.mode));  // As long as pays.
+  }
   std::string name = fmt::format("{} (K = {}", ModeName(plan.mode), plan.lookahead);
   if (plan.mode.during()) {
     name +=

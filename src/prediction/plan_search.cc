@@ -41,6 +41,12 @@ void ForEachPlanAt(const CostModel& model, const PlanLimits& limits, Mode mode, 
   }
 }
 
+// Whether the mode proposes as many rows as it likes, whatever K.
+bool HasRowsOfItsOwn(const CostModel& model, Mode mode) {
+  const ProposerModel* proposer = model.proposer(mode);
+  return mode.before() && proposer != nullptr && proposer->mean_rows > 0;
+}
+
 template <typename Visit>
 void ForEachPlan(const CostModel& model, const PlanLimits& limits, Visit&& visit) {
   for (const Mode mode : limits.modes) {
@@ -48,8 +54,12 @@ void ForEachPlan(const CostModel& model, const PlanLimits& limits, Visit&& visit
       visit(SpeculationPlan{});
       continue;
     }
+    if (HasRowsOfItsOwn(model, mode)) {
+      ForEachPlanAt(model, limits, mode, kMaxPlannedLookahead, visit);
+      continue;
+    }
     // A longer plan has no longer proposals.
-    const int most = NeedsDraft(mode)
+    const int most = model.DraftsByPasses(mode)
                          ? model.drafts[mode.drafter].pass.Longest(limits.max_lookahead)
                          : limits.max_lookahead;
     for (int K = limits.min_lookahead; K <= std::max(most, limits.min_lookahead); ++K) {
@@ -118,11 +128,13 @@ SpeculationPlan PlanSsd(const CostModel& model, int lookahead, int budget, Fallb
   return plan;
 }
 
-StaticVector<Mode, kModeCount> ModesOfOtherDrafts(const PlanLimits& limits, Mode mode) {
+StaticVector<Mode, kModeCount> ModesOfOtherDrafters(const CostModel& model,
+                                                    const PlanLimits& limits, Mode mode) {
   StaticVector<Mode, kModeCount> others;
+  if (!model.DraftsByPasses(mode)) return others;
   for (const Mode other : limits.modes) {
-    const bool two_drafts = NeedsDraft(other) && NeedsDraft(mode);
-    if (two_drafts && other.drafter != mode.drafter) others.push_back(other);
+    const bool drafts = model.DraftsByPasses(other) || HasRowsOfItsOwn(model, other);
+    if (drafts && other.drafter != mode.drafter) others.push_back(other);
   }
   return others;
 }
@@ -131,12 +143,13 @@ RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const W
                        const SpeculationPlan& current) {
   Best best(model, load);
   if (CanPredict(model, current)) best(current);
-  if (current.mode == Mode::kAr) {  // It says nothing about the others.
+  if (!current.mode.drafts() || HasRowsOfItsOwn(model, current.mode)) {
+    // It says nothing about the others.
     ForSomeOfEach(model, limits, best);
     return best.OrAr();
   }
   PlanLimits near = limits;
-  near.modes = ModesOfOtherDrafts(limits, current.mode);  // Whose best K may be another.
+  near.modes = ModesOfOtherDrafters(model, limits, current.mode);  // Whose best K may be another.
   ForSomeOfEach(model, near, best);
   near.modes = limits.modes;
   const int narrowest = *limits.mean_fanouts.begin();

@@ -43,13 +43,16 @@ inline RankedPlan RankPlan(const CostModel& model, const SpeculationPlan& plan,
 /// after a proposal from the cache and after the fallback's, each with `budget` branches.
 SpeculationPlan PlanSsd(const CostModel& model, int lookahead, int budget, Fallback fallback);
 
-/// Of the limits' modes, where a draft model drafts in `mode`, those of the other draft models.
-StaticVector<Mode, kModeCount> ModesOfOtherDrafts(const PlanLimits& limits, Mode mode);
+/// Of the limits' modes, where a draft model's passes draft in `mode`, those in which others draft:
+/// other models, and drafters of texts whose rows have prices.
+StaticVector<Mode, kModeCount> ModesOfOtherDrafters(const CostModel& model,
+                                                    const PlanLimits& limits, Mode mode);
 
 /// The fastest of `current`, the plans next to it (one step in K, B or fallback; half or twice the
-/// rows) and the other modes at about its K, and a few of each mode of other draft models; from AR,
-/// which has no neighbours, of a few of each mode. Some tenths of a millisecond, for re-planning
-/// while decoding. Repeated, it climbs to where no step helps. Allocates nothing.
+/// rows) and the other modes at about its K, and a few of each mode of other drafters; of a plan
+/// that has no neighbours (AR, or a mode whose rows have prices), of a few of each mode. Some
+/// tenths of a millisecond, for re-planning while decoding. Repeated, it climbs to where no step
+/// helps. Allocates nothing.
 RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const Workload& load,
                        const SpeculationPlan& current);
 

@@ -257,7 +257,7 @@ Prediction PredictRound(const CostModel& model, const SpeculationPlan& plan, con
   if (!plan.mode.drafts()) return {.round_us = PassUs(model, load, load.batch)};
   if (plan.mode.during()) return SsdWalk(model, plan, load).Run();
   const ProposerModel& proposer = *model.proposer(plan.mode);
-  if (!NeedsDraft(plan.mode)) {
+  if (!model.DraftsByPasses(plan.mode)) {
     return PredictSynchronous(model, proposer, plan.lookahead, load.batch * proposer.us, load);
   }
   const DrafterId draft = plan.mode.drafter;
@@ -273,7 +273,8 @@ bool CanPredict(const CostModel& model, const SpeculationPlan& plan) {
   if (!plan.mode.drafts()) return plan.mode == Mode::kAr;
   const ProposerModel* proposer = model.proposer(plan.mode);
   if (proposer == nullptr || !proposer->measured() || plan.lookahead < 1) return false;
-  if (DraftsOnTarget(plan.mode)) return !model.drafts[plan.mode.drafter].on_target.rows().empty();
+  if (model.DraftsOnTarget(plan.mode))
+    return !model.drafts[plan.mode.drafter].on_target.rows().empty();
   if (!plan.mode.during()) return true;
   const ProposerModel* fallback = model.proposer(plan.fallback);
   const auto fits = [&plan](const FanoutShape& shape) {

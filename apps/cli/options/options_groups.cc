@@ -223,11 +223,13 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
   add("--tree-nodes", &options->tree_nodes, "N", "Tokens of a proposed tree (default 31)")
       ->check(Between(1, kMaxProposal));
   add("--stages", &options->stages, "LIST",
-      "Of mode staged: the drafter of the target, the one that drafts for it between its passes, "
-      "and so on, as in draft,draft2,ngram (default: all drafts, then ngram)");
+      "Of mode staged, and for auto to choose it: the drafter of the target, the one that drafts "
+      "for "
+      "it between its passes, and so on, as in draft,draft2,ngram (default: all drafts, then "
+      "ngram)");
   add("--ensemble", &options->ensemble, "LIST",
-      "Of mode ensemble: whose proposals become one tree, as in draft,ngram,suffix (default: all "
-      "drafts, ngram and retrieval)");
+      "Of modes ensemble and auto: whose proposals become one tree, as in draft,ngram,suffix "
+      "(default: protocol, suffix, retrieval and recycle, in mode ensemble all drafts as well)");
   add("--lookahead-window", &options->window, "W",
       "Columns of guesses in mode lookahead, which it makes n-grams of K + 1 tokens of (default 5)")
       ->check(Between(1, kMaxProposal - 1));

@@ -243,7 +243,8 @@ TEST(Options, AreRefusedWhereTheyWouldDoNothing) {
   SpeculationOptions stages;
   stages.stages = "draft,ngram";
   EXPECT_EQ(refusal(stages, {Mode::kSd}),
-            "--stages says what mode staged is made of, and that is not chosen");
+            "--stages says what mode staged is made of, and neither that nor auto is chosen");
+  EXPECT_EQ(refusal(stages, {Mode::kAuto}), "accepted");
   EXPECT_EQ(refusal(stages, {Mode::kSd, {Schedule::kBefore, DrafterId::kStaged}}), "accepted");
 }
 

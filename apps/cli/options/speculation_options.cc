@@ -138,9 +138,12 @@ Status SpeculationOptions::CheckFor(std::span<const Mode> modes) const {
   FT_ASSIGN_OR_RETURN(const Verification verify, ParseVerification(verification));
   for (const auto& [given, option, id] : {std::tuple(!stages.empty(), "stages", DrafterId::kStaged),
                                           {!ensemble.empty(), "ensemble", DrafterId::kEnsemble}}) {
-    if (!given || std::ranges::find(modes, Mode{Schedule::kBefore, id}) != modes.end()) continue;
-    return InvalidInput(fmt::format("--{} says what mode {} is made of, and that is not chosen",
-                                    option, InfoOf(id).before));
+    const Mode made{Schedule::kBefore, id};
+    const auto uses = [made](Mode mode) { return mode == made || mode.planned(); };
+    if (!given || std::ranges::any_of(modes, uses)) continue;
+    return InvalidInput(
+        fmt::format("--{} says what mode {} is made of, and neither that nor auto is chosen",
+                    option, InfoOf(id).before));
   }
   const auto proposes = [](Mode mode) { return mode.drafts() || mode.planned(); };
   if (is_lossy() && std::ranges::none_of(modes, proposes)) {

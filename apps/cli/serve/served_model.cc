@@ -97,10 +97,12 @@ Result<std::vector<Mode>> ModesToOffer(const ServedOptions& options, Mode first)
   std::vector<Mode> others = {Mode::kAuto};
   for (const Mode mode : kModes) {
     const DrafterInfo& info = InfoOf(mode.drafter);
+    // Mode auto brings those along that are made of others.
+    if (mode.drafts() && (info.baseline || info.needs == DrafterNeeds::kDrafters)) continue;
     const bool served =
         info.needs == DrafterNeeds::kText ||
         (NeedsDraft(mode) ? options.model.HasDraftOf(mode) : options.datastore.given());
-    if (!mode.drafts() || (served && !info.baseline)) others.push_back(mode);
+    if (!mode.drafts() || served) others.push_back(mode);
   }
   if (!options.modes.empty()) {
     FT_ASSIGN_OR_RETURN(others, ParseModes(options.modes));

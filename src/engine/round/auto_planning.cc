@@ -104,6 +104,7 @@ void AutoPlanning::Learn(const Round& round, int rounds) {
          .source = sequence->verified.source,
          .proposed = chain ? sequence->verified.size() : sequence->accepted + 1,
          .accepted = sequence->accepted,
+         .rows = sequence->verified.size(),
          .fanout = FanoutAtOutcome(*sequence),
          .hit = sequence->hit},
         sequence->estimate.has_value() ? &*sequence->estimate : &nobody);

@@ -10,10 +10,11 @@
 namespace foretoken {
 namespace {
 
-// Whether the mode's drafter can propose what is worth its row, before the pass.
-bool CanPrice(Mode mode) {
-  return mode.before() && InfoOf(mode.drafter).shape == ProposalShape::kPricedTree;
-}
+// Whether it can propose what is worth its row.
+bool CanPrice(DrafterId drafter) { return InfoOf(drafter).shape == ProposalShape::kPricedTree; }
+
+// Whether the mode's drafter can, before the pass.
+bool CanPrice(Mode mode) { return mode.before() && CanPrice(mode.drafter); }
 
 // Whether retrieval proposes what is worth its row.
 bool IsPriced(const SpeculationPlan& plan) {
@@ -51,11 +52,15 @@ double MeanContext(const Round& round) {
 
 RetrievalBudget::RetrievalBudget(const MeasuredTimes& times, int max_nodes)
     : max_nodes_(max_nodes), knee_rows_(times.knee_rows) {
-  if (!times.row_times.rows().empty()) row_price_.emplace(times.row_times);
+  if (times.row_times.rows().empty()) return;
+  row_price_.emplace(times.row_times);
+  FillPrices(*row_price_, 0, &prices_);
 }
 
-void RetrievalBudget::SetPrices() {
-  if (row_price_.has_value()) FillPrices(*row_price_, row_price_->other_rows(), &prices_);
+void RetrievalBudget::SetPrices(const RunningSet& running) {
+  const auto priced = [](const auto& sequence) { return IsPriced(sequence->plan); };
+  if (!row_price_.has_value() || std::ranges::none_of(running, priced)) return;
+  FillPrices(*row_price_, row_price_->other_rows(), &prices_);
 }
 
 int RetrievalBudget::NodesOf(const SpeculationPlan& plan, int batch) const {
@@ -85,14 +90,16 @@ std::span<const double> RetrievalBudget::PricesBeside(const SpeculationPlan& pla
   return prices_beside_;
 }
 
-void RetrievalBudget::SpareUseless(std::vector<DraftContext>* contexts) {
+void RetrievalBudget::SpareUseless(DrafterId drafter, std::vector<DraftContext>* contexts) {
+  Asking& asking = asking_[drafter];
   const bool any_priced = std::ranges::any_of(*contexts, HasPrice);
-  asked_ = any_priced && worth_.AskNow();
-  if (any_priced && !asked_) std::erase_if(*contexts, HasPrice);
+  asking.now = any_priced && asking.worth.AskNow();
+  if (any_priced && !asking.now) std::erase_if(*contexts, HasPrice);
 }
 
-void RetrievalBudget::ObserveAsking(std::int64_t ns, std::size_t sequences) {
-  if (asked_) worth_.ObserveAsking(Microseconds(ns) / static_cast<double>(sequences));
+void RetrievalBudget::ObserveAsking(DrafterId drafter, std::int64_t ns, std::size_t sequences) {
+  Asking& asking = asking_[drafter];
+  if (asking.now) asking.worth.ObserveAsking(Microseconds(ns) / static_cast<double>(sequences));
 }
 
 double RetrievalBudget::WorthOf(const Sequence& sequence) const {
@@ -104,13 +111,17 @@ double RetrievalBudget::WorthOf(const Sequence& sequence) const {
 
 void RetrievalBudget::ObserveRound(const Round& round) {
   for (const Sequence* sequence : round.pass) {
-    const bool priced = CanPrice(sequence->plan.mode) && IsPriced(sequence->plan);
-    if (asked_ && priced && sequence->verifies) worth_.ObserveAnswer(WorthOf(*sequence));
+    if (!CanPrice(sequence->plan.mode) || !IsPriced(sequence->plan)) continue;
+    Asking& asking = asking_[sequence->plan.mode.drafter];
+    if (asking.now && sequence->verifies) asking.worth.ObserveAnswer(WorthOf(*sequence));
   }
   if (round.prefills || round.gap_ns < 0) return;
   const auto sequences = static_cast<int>(round.pass.size());
   const int tokens = EmittedTokens(round);
-  worth_.ObserveRound(sequences, tokens, Microseconds(round.all_ns));
+  for (const DrafterId id : kDrafterIds) {
+    if (!CanPrice(id)) continue;
+    asking_[id].worth.ObserveRound(sequences, tokens, Microseconds(round.all_ns));
+  }
   if (!row_price_.has_value()) return;
   row_price_->Observe({.sequences = sequences,
                        .rows = round.rows,
@@ -143,7 +154,7 @@ Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, const Tap
 }
 
 void Drafters::Propose(const RunningSet& running) {
-  budget_.SetPrices();
+  budget_.SetPrices(running);
   for (const DrafterId id : kDrafterIds) {
     if (Has(id)) ProposeWith(id, running);
   }
@@ -160,12 +171,12 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
     contexts_.push_back(ContextFor(drafter, batch, sequence.get()));
     if (IsDraftModel(drafter)) OfferKv(sequence.get(), &contexts_.back());
   }
-  const bool priced = InfoOf(drafter).shape == ProposalShape::kPricedTree;
-  if (priced) budget_.SpareUseless(&contexts_);
+  const bool priced = CanPrice(drafter);
+  if (priced) budget_.SpareUseless(drafter, &contexts_);
   if (contexts_.empty()) return;
   const std::int64_t start = NowNs();
   before_[drafter]->Propose(contexts_);
-  if (priced) budget_.ObserveAsking(NowNs() - start, contexts_.size());
+  if (priced) budget_.ObserveAsking(drafter, NowNs() - start, contexts_.size());
 }
 
 // With room for a proposal, which the pass makes anyway where there is one. Where there is none

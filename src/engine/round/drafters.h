@@ -19,8 +19,8 @@ class RetrievalBudget {
   /// `max_nodes`: that a proposal may have.
   RetrievalBudget(const MeasuredTimes& times, int max_nodes);
 
-  /// What a row costs in the round that begins.
-  void SetPrices();
+  /// What a row costs in the round of these sequences that begins; nothing where none asks.
+  void SetPrices(const RunningSet& running);
 
   /// The most tokens of a proposal by this plan, and the same after a miss of the cache too.
   int NodesOf(const SpeculationPlan& plan, int batch) const;
@@ -34,10 +34,11 @@ class RetrievalBudget {
   /// The same for a sequence beside which the others have so many rows; valid until the next call.
   std::span<const double> PricesBeside(const SpeculationPlan& plan, int other_rows);
 
-  /// Takes out the contexts that are to be priced where it does not pay to ask this round.
-  void SpareUseless(std::vector<DraftContext>* contexts);
-  /// Asking for so many sequences took that long.
-  void ObserveAsking(std::int64_t ns, std::size_t sequences);
+  /// Takes out the contexts that are to be priced where it does not pay to ask `drafter` this
+  /// round.
+  void SpareUseless(DrafterId drafter, std::vector<DraftContext>* contexts);
+  /// Asking it for so many sequences took that long.
+  void ObserveAsking(DrafterId drafter, std::int64_t ns, std::size_t sequences);
   void ObserveRound(const Round& round);
 
  private:
@@ -48,8 +49,11 @@ class RetrievalBudget {
   std::optional<RowPrice> row_price_;  // Where the target's passes were measured.
   std::vector<double> prices_;         // Of this round, by a proposal's tokens.
   std::vector<double> prices_beside_;
-  RetrievalWorth worth_{0.2};  // Of asking in mode sssd.
-  bool asked_ = false;         // In this round, in mode sssd at a price.
+  struct Asking {
+    RetrievalWorth worth{0.2};
+    bool now = false;  // In this round.
+  };
+  ByDrafter<Asking> asking_{};  // At a price, before the pass.
 };
 
 /// The KV of the target's sequences, and who has room in it. Borrows both.

@@ -58,14 +58,12 @@ const SpeculationPlan kPriced{
 
 TEST(RetrievalBudget, WithoutMeasuredPassesALookaheadIsAllThatIsAsked) {
   RetrievalBudget budget({}, /*max_nodes=*/63);
-  budget.SetPrices();
   EXPECT_EQ(budget.NodesOf(kPriced, 1), 3);
   EXPECT_TRUE(budget.PricesFor(kPriced).empty());
 }
 
 TEST(RetrievalBudget, PricesApplyWhereTheLengthIsLeftOpen) {
   RetrievalBudget budget({.row_times = TimeTable::Line(1, 0.1), .knee_rows = 8}, 20);
-  budget.SetPrices();
   EXPECT_EQ(budget.NodesOf(kPriced, 1), 20);  // What an engine has room for.
   EXPECT_FALSE(budget.PricesFor(kPriced).empty());
   SpeculationPlan given = kPriced;
