@@ -181,7 +181,7 @@ TEST_P(WindowTest, PreemptionAndPrefixesKeepTheTokens) {
                                 .max_batch = 4,
                                 .prefill_chunk = 32,
                                 .max_context = 1024,
-                                .kv_tokens = 2400,
+                                .kv_tokens = 2880,
                                 .prefix_cache = prefix_cache});
       ASSERT_GT(engine->recent_kv_usage().total, 0);
       tokens_ = {};
