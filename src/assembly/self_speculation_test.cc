@@ -231,32 +231,6 @@ TEST(SelfDraft, RefusesWhatTheTargetHasNot) {
   EXPECT_THAT(engine.error().message, HasSubstr("draft in a thread"));
 }
 
-TEST(DraftWindow, LimitsWhatAttentionSees) {
-  const auto opened = [] { return OpenModel(Self("skip=a2")).value(); };
-  const auto limited = LimitWindow({16}, opened());
-  ASSERT_TRUE(limited.ok());
-  EXPECT_EQ(WindowOf(limited->config), 16);
-  EXPECT_EQ(limited->config.layers[2].attention.window, 0);  // There is none.
-  EXPECT_EQ(AnchorsOf(limited->config), 4);
-  EXPECT_EQ(limited->config.layers[2].attention.anchors, 0);
-  // What sees less stays as it is, its anchors too.
-  for (const bool first : {false, true}) {
-    const DraftWindow wide{16, 5};
-    const DraftWindow narrow{8, 3};
-    const auto twice =
-        LimitWindow(first ? wide : narrow, LimitWindow(first ? narrow : wide, opened()).value());
-    EXPECT_EQ(twice->config.layers[0].attention.window, 8);
-    EXPECT_EQ(twice->config.layers[0].attention.anchors, 3);
-  }
-  EXPECT_NE(limited->identity, opened().identity);
-  EXPECT_NE(limited->identity, LimitWindow({16, 5}, opened())->identity);
-  EXPECT_THAT(LimitWindow({0}, opened()).error().message, HasSubstr("at least 1"));
-  EXPECT_THAT(LimitWindow({8, -1}, opened()).error().message, HasSubstr("must be 0 or more"));
-  OpenedModel heads = opened();
-  heads.config.layers.clear();
-  EXPECT_THAT(LimitWindow({8}, heads).error().message, HasSubstr("has no attention"));
-}
-
 struct Case {
   std::string name;
   ModelSource source = {};
