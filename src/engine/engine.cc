@@ -454,6 +454,11 @@ void Engine::Impl::Retire(Sequence* sequence) {
   }
   const auto removed = scheduler.Remove(sequence);
   EndSpeculation(removed.get());
+  if (removed->request.learn && removed->output_tokens() > 0) {
+    drafters.Remember({.tokens = removed->tokens,
+                       .prompt = static_cast<std::size_t>(removed->prompt_tokens),
+                       .scope = removed->request.prefix_scope});
+  }
   removed->stats.output_tokens = removed->output_tokens();
   removed->stats.finished_ns = NowNs();
   inbox.FreePlace();
