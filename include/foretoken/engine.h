@@ -21,6 +21,13 @@ namespace foretoken {
 /// the thread that notices.
 using LogSink = std::function<void(std::string_view)>;
 
+/// What the attention of a draft sees of a text: its last positions, and its first ones besides.
+/// Models lean on these whatever they say (attention sinks: Xiao et al., 2309.17453).
+struct DraftWindow {
+  int positions = 0;  ///< The last ones, the row's own included; at least 1.
+  int anchors = 4;    ///< The first ones.
+};
+
 /// A draft model of modes sd, ssd and auto. Where its tokens are not the target's they are
 /// translated, as far as it has them.
 struct DraftOptions {
@@ -28,9 +35,9 @@ struct DraftOptions {
   std::vector<int> cores;              ///< Of mode ssd; in mode sd the draft runs on the target's.
   std::optional<Precision> precision;  ///< As in LoadOptions.
   std::optional<KvFormat> kv;          ///< Likewise, of the draft's own keys and values.
-  /// Positions of the text's end that the draft's attention sees, so that its cost and memory stay
-  /// bounded; left out: as its model says.
-  std::optional<int> window;
+  /// What the draft's attention sees, so that its cost and memory stay bounded; left out: as its
+  /// model says.
+  std::optional<DraftWindow> window;
   /// It reads and says texts, so that it may have any tokenizer; left out: where too few of its
   /// tokens are the target's.
   std::optional<bool> by_text;

@@ -167,23 +167,32 @@ Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* token
   return draft;
 }
 
-Result<OpenedModel> LimitWindow(int window, OpenedModel draft) {
-  if (window < 1) {
-    return InvalidInput(fmt::format(
-        "a draft's window of {} positions: it must see at least 1, the last one", window));
+Result<OpenedModel> LimitWindow(const DraftWindow& window, OpenedModel draft) {
+  if (window.positions < 1) {
+    return InvalidInput(
+        fmt::format("a draft's window of {} positions: it must see at least 1, the last one",
+                    window.positions));
+  }
+  if (window.anchors < 0) {
+    return InvalidInput(
+        fmt::format("a draft sees {} first positions besides its window: it must be 0 or more",
+                    window.anchors));
   }
   bool sees = false;
   for (LayerSpec& layer : draft.config.layers) {
     AttentionSpec& attention = layer.attention;
     if (attention.heads == 0) continue;
     sees = true;
-    attention.window = attention.window == 0 ? window : std::min(attention.window, window);
+    if (attention.window > 0 && attention.window <= window.positions) continue;
+    attention.window = window.positions;
+    attention.anchors = window.anchors;
   }
   if (!sees) {
     return InvalidInput(
         "the draft has no attention, whose positions a window could limit: leave the window out");
   }
-  draft.identity = Changed(draft.identity, fmt::format("sees {}", window));
+  draft.identity =
+      Changed(draft.identity, fmt::format("sees {} and {}", window.anchors, window.positions));
   return draft;
 }
 

@@ -5,6 +5,7 @@
 
 #include "assembly/loaded_model.h"
 #include "base/result.h"
+#include "foretoken/engine.h"
 #include "model/config/model_config.h"
 #include "tokenizer/tokenizer.h"
 
@@ -33,8 +34,8 @@ bool SharesTooLittle(const Tokenizer* target, const Tokenizer* draft);
 Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* tokenizer,
                                OpenedModel draft);
 
-/// Attention of the draft sees the last `window` positions only, its row's own included: where it
-/// saw more before, in every layer. Refuses windows of nothing, and drafts without attention.
-Result<OpenedModel> LimitWindow(int window, OpenedModel draft);
+/// Attention of the draft sees the window only, in every layer where it saw more before. Refuses
+/// windows of nothing, fewer anchors than none, and drafts without attention.
+Result<OpenedModel> LimitWindow(const DraftWindow& window, OpenedModel draft);
 
 }  // namespace foretoken

@@ -346,9 +346,10 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   }
   if (Contains(offered, kStaged)) {
     // Until it is seen how much the draft is helped, as if it were not.
-    const DraftTimes& alone = options.times.costs.drafts[members[kStaged.drafter].front()];
+    const DrafterId first = members[kStaged.drafter].front();
+    const DraftTimes& alone = options.times.costs.drafts[first];
     options.times.costs.drafts[kStaged.drafter] = {
-        .apart = {}, .on_target = alone.on_target, .pass = alone.pass};
+        .apart = {}, .on_target = alone.on_target, .pass = alone.pass, .tokens_of = first};
   }
   options.when_closed = [cache](const CostModel& learned, std::int64_t rounds) {
     cache.Refresh(learned, rounds);

@@ -84,7 +84,7 @@ Result<OpenedModel> OpenUnlimited(const DraftedTarget& target, const ModelSource
 }  // namespace
 
 Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource& source,
-                                 std::optional<bool> by_text, std::optional<int> window,
+                                 std::optional<bool> by_text, std::optional<DraftWindow> window,
                                  std::vector<std::string>* notices) {
   FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenUnlimited(target, source, by_text, notices));
   if (!window.has_value()) return draft;

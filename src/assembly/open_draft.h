@@ -7,6 +7,7 @@
 
 #include "assembly/loaded_model.h"
 #include "base/result.h"
+#include "foretoken/engine.h"
 #include "model/config/model_config.h"
 #include "tokenizer/tokenizer.h"
 
@@ -22,10 +23,11 @@ struct DraftedTarget {
 /// Opens a draft and makes it one that reads and says the target's tokens: any model (FitDraft), or
 /// a learned drafter, which reads states of this target and has its tokenizer, embeddings and,
 /// where the file has none, its head. `by_text` as DraftOptions has it (FitByText). With a `window`
-/// its attention sees so many positions (LimitWindow). Says in `notices`, which may be null, what a
+/// its attention sees that much (LimitWindow). Says in `notices`, which may be null, what a
 /// user should know.
 Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource& source,
-                                 std::optional<bool> by_text, std::optional<int> window = {},
+                                 std::optional<bool> by_text,
+                                 std::optional<DraftWindow> window = {},
                                  std::vector<std::string>* notices = nullptr);
 
 /// Whether a draft, and what its tokens are translated by (may be null), can only be opened with

@@ -286,7 +286,7 @@ TEST(SelfKv, TheEngineAcceptsOfAnExitWhatItWouldWithItsOwn) {
         .accepted;
   };
   const auto with_own = [](DraftOptions draft) {
-    draft.window = 4096;
+    draft.window = DraftWindow{.positions = 4096};
     return draft;
   };
   const DraftOptions exit = SelfDraft("exit=3");

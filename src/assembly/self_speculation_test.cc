@@ -231,27 +231,10 @@ TEST(SelfDraft, RefusesWhatTheTargetHasNot) {
   EXPECT_THAT(engine.error().message, HasSubstr("draft in a thread"));
 }
 
-TEST(DraftWindow, LimitsWhatAttentionSees) {
-  const auto opened = [] { return OpenModel(Self("skip=a2")).value(); };
-  const auto limited = LimitWindow(16, opened());
-  ASSERT_TRUE(limited.ok());
-  EXPECT_EQ(WindowOf(limited->config), 16);
-  EXPECT_EQ(limited->config.layers[2].attention.window, 0);  // There is none.
-  EXPECT_EQ(LimitWindow(8, LimitWindow(16, opened()).value())->config.layers[0].attention.window,
-            8);
-  EXPECT_EQ(LimitWindow(16, LimitWindow(8, opened()).value())->config.layers[0].attention.window,
-            8);
-  EXPECT_NE(limited->identity, opened().identity);
-  EXPECT_THAT(LimitWindow(0, opened()).error().message, HasSubstr("at least 1"));
-  OpenedModel heads = opened();
-  heads.config.layers.clear();
-  EXPECT_THAT(LimitWindow(8, heads).error().message, HasSubstr("has no attention"));
-}
-
 struct Case {
   std::string name;
   ModelSource source = {};
-  std::optional<int> window = {};
+  std::optional<DraftWindow> window = {};
 };
 
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
@@ -316,14 +299,14 @@ TEST_P(SelfSpeculation, RejectionEmitsTheTokensOfArAtZero) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Drafts, SelfSpeculation,
-                         testing::Values(Case{"Exit2", Self("exit=2")},
-                                         Case{"Exit5", Self("exit=5")},
-                                         Case{"Skip", Self("skip=a2,m3,a4")},
-                                         Case{"WindowOfADraft", {}, 12},
-                                         Case{"WindowOfTheTarget", Self(""), 40},
-                                         Case{"ExitWithAWindow", Self("exit=4"), 1}),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Drafts, SelfSpeculation,
+    testing::Values(Case{"Exit2", Self("exit=2")}, Case{"Exit5", Self("exit=5")},
+                    Case{"Skip", Self("skip=a2,m3,a4")},
+                    Case{"WindowOfADraft", {}, DraftWindow{12}},
+                    Case{"WindowOfTheTarget", Self(""), DraftWindow{40, 33}},
+                    Case{"ExitWithAWindow", Self("exit=4"), DraftWindow{1, 0}}),
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace foretoken

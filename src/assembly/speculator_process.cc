@@ -48,7 +48,10 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup, const std:
   const std::string kv(setup.kv ? KvFormatName(*setup.kv) : "auto");
   command.insert(command.end(),
                  {"--cores", FormatCores(setup.cores), "--precision", precision, "--kv", kv});
-  if (setup.window) command.insert(command.end(), {"--window", std::to_string(*setup.window)});
+  if (setup.window) {
+    command.insert(command.end(), {"--window", std::to_string(setup.window->positions), "--anchors",
+                                   std::to_string(setup.window->anchors)});
+  }
   return command;
 }
 

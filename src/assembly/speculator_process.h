@@ -33,8 +33,8 @@ struct SpeculatorProcessOptions {
   std::string target;  ///< As SpeculatorDraft::target.
   std::optional<Precision> precision;
   std::optional<KvFormat> kv;
-  std::optional<int> window;  ///< DraftOptions::window
-  int memory_fd = -1;         ///< File descriptor of the memory shared with the engine.
+  std::optional<DraftWindow> window;  ///< DraftOptions::window
+  int memory_fd = -1;                 ///< File descriptor of the memory shared with the engine.
 };
 
 /// The main loop of a speculator process (`foretoken speculator`, started by the engine itself):

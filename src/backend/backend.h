@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -77,7 +78,7 @@ struct KvLayer {
   int head_dim = 0;
   /// So many leading numbers of a key are its value, and only the key is kept. 0: both are.
   int latent = 0;
-  bool windowed = false;  ///< Its rows see the last positions only.
+  bool windowed = false;  ///< Its rows see the last positions, and anchors, only.
 
   bool operator==(const KvLayer&) const = default;
 };
@@ -197,9 +198,15 @@ struct HeadShape {
 struct AttentionRule {
   double scale = 1;     ///< Of scores, usually 1 / sqrt(head_dim).
   int window = 0;       ///< Positions seen, the row's own included; 0: all.
+  int anchors = 0;      ///< Of the text's first positions, seen besides the window.
   float score_cap = 0;  ///< Scores become cap * tanh(score / cap); 0: they stay.
   /// [heads]: a score of each head that takes its share of the softmax and has no value; or null.
   const float* sinks = nullptr;
+
+  /// Where the window of a row at `position` begins.
+  std::int32_t WindowBegin(std::int32_t position) const {
+    return window == 0 ? 0 : std::max(0, position - window + 1);
+  }
 };
 
 /// What is done to gates: x / (1 + exp(-x)), or GELU with the tanh form of its

@@ -5,9 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 
-#include "backend/conformance_testing.h"
+#include "backend/attention_testing.h"
 
 namespace foretoken {
 namespace {
@@ -31,107 +30,21 @@ class PortableAttentionTest : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(All, PortableAttentionTest, testing::ValuesIn(PortableAttentionSubjects()),
                          [](const auto& param) { return param.param.Name(); });
 
-// Keys and values of one sequence for attention tests: qkv rows by position, and for each position
-// the slot that it is stored in.
-struct AttentionCase {
-  HeadShape heads;
-  int positions = 0;
-  std::vector<float> qkv;
-  RopeTable rope;
-  std::vector<float> sinks;
-  AttentionRule rule;
-
-  AttentionCase(HeadShape shape, int count, std::uint32_t seed, int dims = 0)
-      : heads(shape), positions(count) {
-    qkv = Random(static_cast<std::size_t>(count * shape.row_width()), seed);
-    sinks = Random(static_cast<std::size_t>(shape.heads), seed + 1);
-    rule.scale = 1 / std::sqrt(double(shape.head_dim));
-    const int most = shape.head_dim - shape.latent;
-    rope.dims = dims == 0 ? most : std::min(dims, most);
-    const int half = rope.dims / 2;
-    rope.positions = count;
-    rope.cos = Buffer(static_cast<std::size_t>(count * half) * sizeof(float));
-    rope.sin = Buffer(static_cast<std::size_t>(count * half) * sizeof(float));
-    for (int p = 0; p < count; ++p) {
-      for (int i = 0; i < half; ++i) {
-        const double angle = p * std::pow(1e4, -double(i) / half);
-        rope.cos.as<float>()[p * half + i] = static_cast<float>(std::cos(angle));
-        rope.sin.as<float>()[p * half + i] = static_cast<float>(std::sin(angle));
-      }
-    }
-  }
-};
-
-// Positions [0, trunk) lie in `blocks`, the rest in `tail`.
-struct Placement {
-  std::vector<std::int32_t> blocks;
-  int trunk = 0;
-  std::vector<std::int32_t> tail;
-
-  std::int32_t SlotOf(int position) const {
-    if (position >= trunk) return tail[static_cast<std::size_t>(position - trunk)];
-    return blocks[static_cast<std::size_t>(position / kBlockSize)] * kBlockSize +
-           position % kBlockSize;
-  }
-};
-
-constexpr int kStoreBlocks = 12;
-// Layer 0 keeps nothing, layer 2 keeps more than the one that is tested, which is layer 1.
-std::vector<KvLayer> LayersOf(const HeadShape& heads) {
-  return {
-      {}, {heads.kv_heads, heads.head_dim, heads.latent}, {heads.kv_heads + 1, 2 * heads.head_dim}};
-}
-
-// Stores every position's key and value in layer 1; returns the rotated qkv rows.
-std::vector<float> StoreAll(Backend* backend, const AttentionCase& c, const Placement& placement,
-                            KvStore* kv) {
-  std::vector<float> qkv = c.qkv;
-  std::vector<RowPlace> rows;
-  for (int p = 0; p < c.positions; ++p) rows.push_back({p, placement.SlotOf(p), 0, p + 1, 0});
-  const std::int32_t* table = placement.blocks.data();
-  backend->RotateAndStore(&c.rope, {rows, {&table, 1}, placement.tail}, c.heads, 1, qkv.data(),
-                          *kv);
-  return qkv;
-}
-
-// Attention of the given positions, all in one call.
-std::vector<float> AttendAt(Backend* backend, const AttentionCase& c, const Placement& placement,
-                            const std::vector<int>& queries) {
-  KvStore kv = backend->AllocateKv({LayersOf(c.heads), kStoreBlocks});
-  const std::vector<float> all = StoreAll(backend, c, placement, &kv);
-  std::vector<float> qkv;
-  std::vector<RowPlace> rows;
-  for (const int p : queries) {
-    const auto width = c.heads.row_width();
-    qkv.insert(qkv.end(), all.begin() + p * width, all.begin() + (p + 1) * width);
-    rows.push_back({p, placement.SlotOf(p), 0, std::min(p + 1, placement.trunk), 0});
-  }
-  std::vector<float> out(queries.size() *
-                         static_cast<std::size_t>(c.heads.heads * c.heads.value_dim()));
-  const std::int32_t* table = placement.blocks.data();
-  backend->Attention({rows, {&table, 1}, placement.tail}, c.heads, c.rule, 1, qkv.data(), kv,
-                     out.data());
-  return out;
-}
-
-std::vector<int> Range(int begin, int end) {
-  std::vector<int> values(static_cast<std::size_t>(end - begin));
-  std::iota(values.begin(), values.end(), begin);
-  return values;
-}
-
 // In the last ones keys hold the values: so many numbers as the last number says.
 const HeadShape kHeadShapes[] = {{9, 3, 64},  {8, 8, 8},      {8, 4, 8},     {4, 1, 48},
                                  {2, 2, 128}, {4, 1, 40, 32}, {4, 2, 72, 40}};
 
-// What layers of some models do: see a few positions only, bound scores, let a sink take its share.
-enum class Rule { kPlain, kWindow, kSelf, kCap, kSinks, kAll };
-constexpr Rule kRules[] = {Rule::kPlain, Rule::kWindow, Rule::kSelf,
+// What layers of some models do: see a few positions only, and the first ones with them, bound
+// scores, let a sink take its share.
+enum class Rule { kPlain, kWindow, kAnchors, kSelf, kCap, kSinks, kAll };
+constexpr Rule kRules[] = {Rule::kPlain, Rule::kWindow, Rule::kAnchors, Rule::kSelf,
                            Rule::kCap,   Rule::kSinks,  Rule::kAll};
 
 void Apply(Rule rule, AttentionCase* c) {
   if (rule == Rule::kSelf) c->rule.window = 1;
   if (rule == Rule::kWindow || rule == Rule::kAll) c->rule.window = 40;
+  if (rule == Rule::kAnchors) c->rule.window = 9;
+  if (rule == Rule::kAnchors || rule == Rule::kAll) c->rule.anchors = 4;
   if (rule == Rule::kCap || rule == Rule::kAll) c->rule.score_cap = 1.5F;
   if (rule == Rule::kSinks || rule == Rule::kAll) c->rule.sinks = c->sinks.data();
 }
@@ -343,7 +256,9 @@ void CheckTree(Backend* backend, Rule rule) {
 }
 
 TEST_P(AttentionTest, TreeRowsEqualTheirChains) {
-  for (const Rule rule : {Rule::kPlain, Rule::kWindow, Rule::kAll}) CheckTree(Make().get(), rule);
+  for (const Rule rule : {Rule::kPlain, Rule::kWindow, Rule::kAnchors, Rule::kAll}) {
+    CheckTree(Make().get(), rule);
+  }
 }
 
 TEST_P(AttentionTest, CopyKvMovesEveryLayer) {
@@ -412,55 +327,6 @@ TEST_P(AttentionTest, RowsOfQueriesReadAnotherLayer) {
     backend->Attention(plan, only, c.rule, 1, queries.data(), kv, out.data());
     EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size())) << heads.head_dim;
   }
-}
-
-// A windowed layer's blocks may lie elsewhere than the others', and those before the window
-// nowhere.
-TEST_P(AttentionTest, RecentBlocksAreFoundByTheirPlaces) {
-  auto backend = Make();
-  const HeadShape heads{4, 2, 32};
-  AttentionCase c(heads, 150, 17);
-  c.rule.window = 40;
-  const Placement placement{{7, 2, 9, 4, 6}, 140, Range(320, 330)};
-  const auto expected = AttendAt(backend.get(), c, placement, Range(130, 150));
-
-  KvShape shape{LayersOf(heads), kStoreBlocks};
-  const std::size_t whole = backend->KvBytes(shape);
-  shape.layers[1].windowed = true;
-  shape.recent_blocks = kStoreBlocks;
-  EXPECT_EQ(backend->KvBytes(shape), whole);
-  shape.recent_blocks = 5;
-  EXPECT_LT(backend->KvBytes(shape), whole);
-  KvStore kv = backend->AllocateKv(shape);
-  EXPECT_EQ(kv.keys.bytes() + kv.values.bytes(), backend->KvBytes(shape));
-  std::vector<std::int32_t> places(kStoreBlocks, -1);
-  kv.recent_places = places;
-  std::vector<float> qkv = c.qkv;
-  const std::int32_t* const table = placement.blocks.data();
-  int next = 0;
-  for (int p = 0; p < c.positions; ++p) {
-    const std::int32_t slot = placement.SlotOf(p);
-    std::int32_t& place = places[static_cast<std::size_t>(slot / kBlockSize)];
-    if (place < 0) place = next++ % 4;
-    if (p == 64) places[7] = -1;  // Its place is used again.
-    const RowPlace row{p, slot, 0, std::min(p + 1, placement.trunk), 0};
-    backend->RotateAndStore(&c.rope, {{&row, 1}, {&table, 1}, placement.tail}, heads, 1,
-                            qkv.data() + p * heads.row_width(), kv);
-  }
-  // Through another block and back.
-  places[0] = 4;
-  for (int lane = 0; lane < 10; ++lane) {
-    const KvMove moves[] = {{320 + lane, lane}, {lane, 320 + lane}};
-    backend->CopyKv(kv, moves);
-  }
-  std::vector<RowPlace> rows;
-  for (const int p : Range(130, 150)) {
-    rows.push_back({p, placement.SlotOf(p), 0, std::min(p + 1, placement.trunk), 0});
-  }
-  std::vector<float> out(expected.size());
-  backend->Attention({rows, {&table, 1}, placement.tail}, heads, c.rule, 1,
-                     qkv.data() + 130 * heads.row_width(), kv, out.data());
-  EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size()));
 }
 
 // What other sequences left in the lanes beyond a row's position does not reach its result.

@@ -64,6 +64,13 @@ struct VerifiedProposal {
   std::uint64_t scope = 0;  ///< As DraftContext's.
 };
 
+/// A sequence's text, once it has ended.
+struct EndedText {
+  std::span<const Token> tokens;
+  std::size_t prompt = 0;   ///< Tokens of it.
+  std::uint64_t scope = 0;  ///< As DraftContext's.
+};
+
 /// Context in, proposal out. What is emitted does not depend on it, nor does its distribution
 /// under rejection verification. Not thread-safe.
 class Drafter {
@@ -77,8 +84,11 @@ class Drafter {
   /// what the target said.
   virtual void Observe(const VerifiedProposal& /*verified*/) {}
 
-  /// The sequence has ended: its state may go, where there is any.
+  /// The sequence has ended or is drafted for otherwise: its state may go, where there is any.
   virtual void Forget(SequenceId /*sequence*/) {}
+
+  /// A text has ended, whoever drafted for it. For those whose proposals show what others wrote.
+  virtual void Remember(const EndedText& /*text*/) {}
 };
 
 }  // namespace foretoken

@@ -24,7 +24,8 @@ namespace {
 KvRoom RoomOf(const EngineConfig& config, const ModelConfig& target) {
   const KvDemand demand{
       .sequences = config.max_batch, .rows = config.prefill_chunk, .nodes = kMaxProposal};
-  return RoomFor(BlocksFor(config.kv_tokens), WindowOf(target), demand, config.prefix_cache);
+  return RoomFor(BlocksFor(config.kv_tokens), WindowOf(target), AnchorsOf(target), demand,
+                 config.prefix_cache);
 }
 
 // `taps` and, behind them, what of `others` is not among them.
@@ -453,6 +454,11 @@ void Engine::Impl::Retire(Sequence* sequence) {
   }
   const auto removed = scheduler.Remove(sequence);
   EndSpeculation(removed.get());
+  if (removed->request.learn && removed->output_tokens() > 0) {
+    drafters.Remember({.tokens = removed->tokens,
+                       .prompt = static_cast<std::size_t>(removed->prompt_tokens),
+                       .scope = removed->request.prefix_scope});
+  }
   removed->stats.output_tokens = removed->output_tokens();
   removed->stats.finished_ns = NowNs();
   inbox.FreePlace();

@@ -1,5 +1,5 @@
-// Layers that see a window of positions, or remember in a state, keep no more than they need, and
-// nothing is computed otherwise for that.
+// Layers that see a window of positions and anchors, or remember in a state, keep no more than they
+// need, and nothing is computed otherwise for that.
 
 #include <gtest/gtest.h>
 
@@ -32,8 +32,8 @@ class Tokens : public RequestListener {
   std::map<SequenceId, RequestStats> stats;
 };
 
-// Layers see `window` positions, but for the last one, which sees all.
-ModelConfig Windowed(int window, int max_positions) {
+// Layers see `window` positions and so many first ones, but for the last one, which sees all.
+ModelConfig Windowed(int window, int anchors, int max_positions) {
   ModelConfig config = LlamaConfig({.hidden = 32,
                                     .intermediate = 48,
                                     .layers = 3,
@@ -42,13 +42,16 @@ ModelConfig Windowed(int window, int max_positions) {
                                     .head_dim = 16,
                                     .vocabulary = kVocabulary,
                                     .max_positions = max_positions});
-  for (int layer = 0; layer < 2; ++layer) config.layers[layer].attention.window = window;
+  for (int layer = 0; layer < 2; ++layer) {
+    config.layers[layer].attention.window = window;
+    config.layers[layer].attention.anchors = anchors;
+  }
   return config;
 }
 
 // Layers remember in states, but for the last one, which sees all.
 ModelConfig Recurrent(int max_positions) {
-  ModelConfig config = Windowed(0, max_positions);
+  ModelConfig config = Windowed(0, 0, max_positions);
   for (int layer = 0; layer < 2; ++layer) {
     config.layers[layer].attention = {};
     config.layers[layer].delta = {
@@ -144,13 +147,13 @@ TEST_P(WindowTest, WhatIsKeptIsBoundedAt32kTokens) {
       model.get(), draft,
       {.plan = {.lookahead = 4}, .max_batch = 1, .prefill_chunk = 128, .max_context = kContext});
   const SequenceId first = Submit(engine.get(), prompt, kOutput);
-  // Rows reach 4 blocks back; a pass adds a chunk of 4 blocks or a proposal.
-  EXPECT_LE(Run(engine.get()), 10);
+  // Rows reach 4 blocks back, and to anchors in 2; a pass adds a chunk of 4 blocks or a proposal.
+  EXPECT_LE(Run(engine.get()), 10 + BlocksFor(AnchorsOf(model->config())));
   EXPECT_EQ(tokens_.of[first], expected);
   EXPECT_EQ(tokens_.stats[first].accepted, tokens_.stats[first].proposed);
   EXPECT_GT(tokens_.stats[first].accepted, kOutput / 2);
   EXPECT_EQ(engine->kv_usage().total, BlocksFor(kContext + 1));
-  EXPECT_LE(engine->recent_kv_usage().total, 32);
+  EXPECT_LE(engine->recent_kv_usage().total, 32 + 2 * BlocksFor(AnchorsOf(model->config())));
 
   // Its end is still in the prefix cache, and so all before can be used.
   const SequenceId second = Submit(engine.get(), prompt, kOutput);
@@ -178,7 +181,7 @@ TEST_P(WindowTest, PreemptionAndPrefixesKeepTheTokens) {
                                 .max_batch = 4,
                                 .prefill_chunk = 32,
                                 .max_context = 1024,
-                                .kv_tokens = 2400,
+                                .kv_tokens = 2880,
                                 .prefix_cache = prefix_cache});
       ASSERT_GT(engine->recent_kv_usage().total, 0);
       tokens_ = {};
@@ -203,7 +206,8 @@ TEST_P(WindowTest, PreemptionAndPrefixesKeepTheTokens) {
 
 INSTANTIATE_TEST_SUITE_P(
     Layers, WindowTest,
-    testing::Values(Case{"Windowed", [](int positions) { return Windowed(100, positions); }},
+    testing::Values(Case{"Windowed", [](int positions) { return Windowed(100, 0, positions); }},
+                    Case{"Anchored", [](int positions) { return Windowed(100, 33, positions); }},
                     Case{"Recurrent", Recurrent}),
     [](const auto& param) { return param.param.name; });
 

@@ -29,10 +29,12 @@ std::span<const Token> TokensOfBlock(std::span<const Token> tokens, std::size_t 
 
 }  // namespace
 
-KvRoom RoomFor(std::int64_t blocks, int window, const KvDemand& demand, bool prefix_cache) {
-  KvRoom room{.blocks = blocks, .window = window};
+KvRoom RoomFor(std::int64_t blocks, int window, int anchors, const KvDemand& demand,
+               bool prefix_cache) {
+  KvRoom room{.blocks = blocks, .window = window, .anchors = anchors};
   // Rows of a pass begin and end within blocks, and so do those that become committed.
-  const std::int64_t of_each = room.blocks_seen() + BlocksFor(demand.nodes) + 2;
+  const std::int64_t of_each =
+      room.anchor_blocks() + room.blocks_seen() + BlocksFor(demand.nodes) + 2;
   const std::int64_t at_once = demand.sequences * of_each + BlocksFor(demand.rows);
   room.recent_parts = prefix_cache ? 2 * at_once : at_once;
   return window > 0 && room.recent_parts < blocks ? room : KvRoom{.blocks = blocks};
@@ -47,7 +49,8 @@ KvCache::KvCache(const KvRoom& room, bool prefix_cache, BlockHash hash)
               room.window > 0 ? CheckedCount(room.recent_parts) : 0) {}
 
 bool KvCache::HasRoomFor(std::int64_t blocks) const {
-  const std::int64_t seen = std::min<std::int64_t>(blocks, room_.blocks_seen() + 1);
+  const std::int64_t seen =
+      std::min<std::int64_t>(blocks, room_.anchor_blocks() + room_.blocks_seen() + 1);
   return blocks <= Available() && (room_.window == 0 || seen <= recent_.available());
 }
 
@@ -77,8 +80,10 @@ void KvCache::FindPrefix(std::span<const Token> tokens, SequenceKv* sequence) co
   while (blocks.size() < limit) {
     last = index_.Find(sequence->scope, last, TokensOfBlock(tokens, blocks.size()));
     if (last == PrefixIndex::kNone) break;
+    const bool there = room_.window == 0 || recent_.Has(last);
+    if (!there && std::int32_t(blocks.size()) < room_.anchor_blocks()) break;
     blocks.push_back(last);
-    recent = room_.window == 0 || recent_.Has(last) ? recent + 1 : 0;
+    recent = there ? recent + 1 : 0;
     if (recent >= std::min(blocks.size(), seen)) usable = blocks.size();
   }
   blocks.resize(usable);
@@ -112,6 +117,7 @@ void KvCache::DropPassed(SequenceKv* sequence) {
   if (room_.window == 0) return;
   const std::int32_t first = FirstSeen(sequence->committed);
   for (; sequence->first_recent < first; ++sequence->first_recent) {
+    if (sequence->first_recent < room_.anchor_blocks()) continue;
     const std::int32_t block = sequence->blocks[sequence->first_recent];
     recent_.Drop(block, /*keep=*/IsPublished(block));
   }

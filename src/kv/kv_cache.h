@@ -23,9 +23,12 @@ struct KvRoom {
   /// layers keep their KV in the blocks' recent parts. 0: there are no such layers.
   int window = 0;
   std::int64_t recent_parts = 0;  ///< At most as many as blocks.
+  int anchors = 0;                ///< First positions of a text that rows see there as well.
 
   /// Blocks before a row's own that it may see in those layers.
   std::int32_t blocks_seen() const { return std::int32_t(BlocksFor(std::max(window, 1) - 1)); }
+  /// First blocks that hold anchors.
+  std::int32_t anchor_blocks() const { return std::int32_t(BlocksFor(anchors)); }
 };
 
 /// What sequences refer to at once, at most.
@@ -35,10 +38,11 @@ struct KvDemand {
   std::int64_t nodes = 0;  ///< Of each sequence's tree.
 };
 
-/// Room for `blocks`; and for the recent parts that sequences refer to where layers see a window,
-/// for as many again where prefixes are cached. Where these would be no fewer than blocks, nothing
-/// is kept apart.
-KvRoom RoomFor(std::int64_t blocks, int window, const KvDemand& demand, bool prefix_cache);
+/// Room for `blocks`; and for the recent parts that sequences refer to where layers see a window
+/// and anchors, for as many again where prefixes are cached. Where these would be no fewer than
+/// blocks, nothing is kept apart.
+KvRoom RoomFor(std::int64_t blocks, int window, int anchors, const KvDemand& demand,
+               bool prefix_cache);
 
 /// The KV blocks of one sequence in logical order. Owned by the sequence, filled and emptied by
 /// `KvCache` alone.
@@ -50,7 +54,8 @@ struct SequenceKv {
   /// Prefixes are shared with sequences of the same scope only; set before the first MatchPrefix.
   KvScope scope;
   std::int32_t published_blocks = 0;  ///< Leading blocks that are published in the prefix cache.
-  std::int32_t first_recent = 0;      ///< The first block whose recent part is held.
+  /// From this block on recent parts are held, beside those of the blocks with anchors.
+  std::int32_t first_recent = 0;
 
   std::int32_t SlotOf(std::int32_t position) const {
     return blocks[position / kBlockSize] * kBlockSize + position % kBlockSize;
@@ -63,7 +68,8 @@ struct SequenceKv {
 /// first, so reclaiming by last use never takes a block before those that continue it.
 ///
 /// Where layers see a window, a sequence refers to the recent parts of its last blocks only: those
-/// that a row at or behind the start of the block that `committed` lies in can see. What it has
+/// that a row at or behind the start of the block that `committed` lies in can see; and, for as
+/// long as it lives, to those of its first blocks, where layers see anchors. What it has
 /// passed may stay in the prefix cache, without a reference, and is reclaimed by last use.
 /// One per model; not thread-safe. Allocates in its constructor and where a sequence's block list
 /// outgrows its capacity, nowhere else.
@@ -120,13 +126,14 @@ class KvCache {
   static KvUsage UsageOf(const BlockPool& pool);
 
   bool IsPublished(std::int32_t block) const { return prefix_cache_ && index_.Contains(block); }
-  // The first of a sequence's blocks whose recent part is seen from position `committed` on.
+  // The first of a sequence's blocks behind its anchors whose recent part is seen from position
+  // `committed` on.
   std::int32_t FirstSeen(std::int32_t committed) const {
     if (room_.window == 0) return 0;
-    return std::max(0, committed / kBlockSize - room_.blocks_seen());
+    return std::max(room_.anchor_blocks(), committed / kBlockSize - room_.blocks_seen());
   }
   bool HoldsRecent(const SequenceKv& sequence, std::int32_t index) const {
-    return room_.window > 0 && index >= sequence.first_recent;
+    return room_.window > 0 && (index < room_.anchor_blocks() || index >= sequence.first_recent);
   }
   // Appends the blocks of the longest prefix that can be used.
   void FindPrefix(std::span<const Token> tokens, SequenceKv* sequence) const;

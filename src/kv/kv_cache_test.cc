@@ -272,6 +272,54 @@ TEST(KvCache, PassedRecentPartsAreGivenBack) {
   ExpectRecentUsage(cache, 4, 0, 0);
 }
 
+// As of the last blocks, and of the first ones for as long as the sequence lives.
+TEST(KvCache, RecentPartsOfAnchorsStay) {
+  KvCache cache({.blocks = 40, .window = 65, .recent_parts = 6, .anchors = 33}, false);
+  SequenceKv sequence;
+  for (std::int32_t length = 1; length <= 40 * kBlockSize; ++length) {
+    ASSERT_TRUE(cache.Reserve(length, &sequence));
+    sequence.committed = length;
+    for (const std::int32_t block : {0, 1, (length - 1) / kBlockSize}) {
+      if (block > (length - 1) / kBlockSize) continue;
+      ASSERT_GE(cache.recent_places()[sequence.blocks[block]], 0) << "at " << length;
+    }
+  }
+  ExpectRecentUsage(cache, 1, 0, 5);  // Of blocks 0 and 1, and of 37 to 39.
+  cache.Truncate(39 * kBlockSize, &sequence);
+  EXPECT_EQ(sequence.committed, 39 * kBlockSize);
+  cache.Truncate(36 * kBlockSize, &sequence);
+  EXPECT_EQ(sequence.committed, 0) << "blocks 34 and 35 would be seen";
+  ExpectRecentUsage(cache, 6, 0, 0);
+  // Where all that was passed holds anchors, nothing is missing.
+  Grow(cache, Tokens(4 * kBlockSize), &sequence);
+  EXPECT_EQ(sequence.first_recent, 2);
+  cache.Truncate(kBlockSize + 1, &sequence);
+  EXPECT_EQ(sequence.committed, kBlockSize + 1);
+}
+
+TEST(KvCache, APrefixWithAnchorsIsFoundWhereTheyAreStillThere) {
+  KvCache cache({.blocks = 40, .window = 33, .recent_parts = 5, .anchors = 4}, true);
+  const auto tokens = Tokens(10 * kBlockSize);
+  SequenceKv first;
+  Grow(cache, tokens, &first);
+  ExpectRecentUsage(cache, 0, 3, 2);  // Of block 0, and of what a row behind block 9 sees.
+  SequenceKv second;
+  auto longer = tokens;
+  longer.push_back(1);
+  EXPECT_EQ(cache.MatchPrefix(longer, &second), 10 * kBlockSize);
+  ExpectRecentUsage(cache, 0, 3, 2);
+  cache.Release(&first);
+  cache.Release(&second);
+  // Given back last, the part of block 0 is reclaimed last.
+  ASSERT_TRUE(cache.Reserve(4 * kBlockSize, &second));
+  cache.Release(&second);
+  EXPECT_EQ(cache.MatchPrefix(longer, &first), kBlockSize);
+  cache.Release(&first);
+  ASSERT_TRUE(cache.Reserve(5 * kBlockSize, &second));
+  cache.Release(&second);
+  EXPECT_EQ(cache.MatchPrefix(longer, &first), 0);
+}
+
 TEST(KvCache, APrefixIsFoundWhereItsLastWindowIsStillThere) {
   KvCache cache({.blocks = 40, .window = 64, .recent_parts = 6}, true);
   const auto tokens = Tokens(10 * kBlockSize);
@@ -332,10 +380,13 @@ TEST(KvCache, AnotherSequencesBlockTakesOverTheRecentPart) {
 
 TEST(KvCache, RoomIsForWhatSequencesReferTo) {
   const KvDemand demand{.sequences = 2, .rows = 128, .nodes = 31};
-  KvRoom room = RoomFor(1000, 129, demand, /*prefix_cache=*/false);
+  KvRoom room = RoomFor(1000, 129, 0, demand, /*prefix_cache=*/false);
   EXPECT_EQ(room.recent_parts, 2 * (4 + 1 + 2) + 4);
-  EXPECT_EQ(RoomFor(1000, 129, demand, /*prefix_cache=*/true).recent_parts, 2 * room.recent_parts);
-  for (const KvRoom& whole : {RoomFor(1000, 0, demand, true), RoomFor(18, 129, demand, false)}) {
+  EXPECT_EQ(RoomFor(1000, 129, 0, demand, /*prefix_cache=*/true).recent_parts,
+            2 * room.recent_parts);
+  EXPECT_EQ(RoomFor(1000, 129, 33, demand, false).recent_parts, room.recent_parts + 2 * 2);
+  for (const KvRoom& whole :
+       {RoomFor(1000, 0, 0, demand, true), RoomFor(18, 129, 0, demand, false)}) {
     EXPECT_EQ(whole.window, 0);
     EXPECT_EQ(whole.recent_parts, 0);
   }
@@ -378,7 +429,12 @@ TEST(KvCacheProperty, AgreesWithANaiveModel) {
                                 {{25, 1, 9}, true, HashBlock},
                                 {{12, 64, 12}, true, HashBlock},
                                 {{30, 70, 14}, false, HashBlock},
-                                {{40, 32, 2}, true, HashBlock}};
+                                {{40, 32, 2}, true, HashBlock},
+                                {{40, 33, 12, 4}, true, HashBlock},
+                                {{40, 100, 20, 33}, true, weak},
+                                {{25, 1, 9, 1}, true, HashBlock},
+                                {{30, 70, 14, 32}, false, HashBlock},
+                                {{40, 20, 13, 200}, true, HashBlock}};
   for (const Scenario& scenario : scenarios) {
     for (std::uint32_t seed = 0; seed < 10; ++seed) {
       KvCacheHarness harness(scenario.room, scenario.prefix_cache, scenario.hash);
@@ -387,7 +443,8 @@ TEST(KvCacheProperty, AgreesWithANaiveModel) {
         const std::string wrong =
             harness.Step([&random](std::uint32_t bound) { return random() % bound; });
         ASSERT_EQ(wrong, "") << scenario.room.blocks << " blocks, window " << scenario.room.window
-                             << ", seed " << seed << ", step " << step;
+                             << ", anchors " << scenario.room.anchors << ", seed " << seed
+                             << ", step " << step;
       }
     }
   }

@@ -98,7 +98,13 @@ class KvCacheHarness {
   bool windowed() const { return room_.window > 0; }
   std::size_t FirstSeen(std::size_t committed) const {
     const std::size_t seen = (static_cast<std::size_t>(room_.window) + kBlockSize - 2) / kBlockSize;
-    return windowed() && committed / kBlockSize > seen ? committed / kBlockSize - seen : 0;
+    if (!windowed()) return 0;
+    return std::max(Anchored(), committed / kBlockSize - std::min(seen, committed / kBlockSize));
+  }
+  std::size_t Anchored() const { return BlocksFor(static_cast<std::size_t>(room_.anchors)); }
+  /// Whether a sequence refers to the recent part of a block of its own.
+  bool HoldsRecent(const Live& live, std::size_t index) const {
+    return windowed() && (index < Anchored() || index >= live.first_recent);
   }
 
   std::int64_t Private() const {
@@ -109,7 +115,7 @@ class KvCacheHarness {
   std::int64_t PrivateParts() const {
     std::int64_t count = 0;
     for (const Live& live : live_) {
-      count += std::int64_t(live.blocks - std::max(live.published, live.first_recent));
+      for (std::size_t i = live.published; i < live.blocks; ++i) count += HoldsRecent(live, i);
     }
     return count;
   }
@@ -156,8 +162,9 @@ class KvCacheHarness {
     for (std::size_t n = 1; n * kBlockSize < live->tokens.size(); ++n) {
       if (!published_.contains(FirstBlocks(live->tokens, n))) break;
       bool seen = true;
-      for (std::size_t i = FirstSeen(n * kBlockSize); windowed() && i < n; ++i) {
-        seen = seen && EntryOf(*live, i).recent.there;
+      for (std::size_t i = 0; windowed() && i < n; ++i) {
+        const bool needed = i < Anchored() || i >= FirstSeen(n * kBlockSize);
+        seen = seen && (!needed || EntryOf(*live, i).recent.there);
       }
       if (seen) usable = n;
     }
@@ -165,14 +172,15 @@ class KvCacheHarness {
     live->first_recent = FirstSeen(usable * kBlockSize);
     for (std::size_t i = 0; i < usable; ++i) {
       Hold(&EntryOf(*live, i).block);
-      if (windowed() && i >= live->first_recent) Hold(&EntryOf(*live, i).recent);
+      if (HoldsRecent(*live, i)) Hold(&EntryOf(*live, i).recent);
     }
   }
 
   void DropPassed(Live* live) {
     const std::size_t first = FirstSeen(live->kv.committed);
     for (; live->first_recent < first; ++live->first_recent) {
-      if (live->first_recent < live->published) LetGo(&EntryOf(*live, live->first_recent).recent);
+      const std::size_t block = live->first_recent;
+      if (block >= Anchored() && block < live->published) LetGo(&EntryOf(*live, block).recent);
     }
   }
 
@@ -210,7 +218,8 @@ class KvCacheHarness {
   /// Parts that a reservation could have, which begins with giving back those that are passed.
   std::int64_t PartsAfterDropping(const Live& live) {
     std::int64_t passed = 0;
-    for (std::size_t i = live.first_recent; i < FirstSeen(live.kv.committed); ++i) {
+    for (std::size_t i = std::max(live.first_recent, Anchored()); i < FirstSeen(live.kv.committed);
+         ++i) {
       if (i >= live.published || EntryOf(live, i).recent.holders == 1) ++passed;
     }
     return FreeParts() + IdleParts() + passed;
@@ -241,7 +250,7 @@ class KvCacheHarness {
     for (; (live->published + 1) * kBlockSize <= live->tokens.size(); ++live->published) {
       Published& entry = EntryOf(*live, live->published);
       Hold(&entry.block);
-      if (windowed() && live->published >= live->first_recent) Hold(&entry.recent);
+      if (HoldsRecent(*live, live->published)) Hold(&entry.recent);
     }
     DropPassed(live);
   }
@@ -262,11 +271,12 @@ class KvCacheHarness {
     while (live->published * kBlockSize > length) {
       Published& entry = EntryOf(*live, --live->published);
       LetGo(&entry.block);
-      if (windowed() && live->published >= live->first_recent) LetGo(&entry.recent);
+      if (HoldsRecent(*live, live->published)) LetGo(&entry.recent);
       --live->blocks;
     }
     live->blocks = std::max(live->published, std::min(live->blocks, BlocksFor(length)));
-    live->first_recent = std::min(live->first_recent, live->blocks);
+    live->first_recent =
+        std::min(live->first_recent, FirstSeen(std::min<std::size_t>(length, live->kv.committed)));
     return length;
   }
 
@@ -310,14 +320,15 @@ class KvCacheHarness {
           std::size_t(live.kv.first_recent) != live.first_recent) {
         return "a sequence differs from the model";
       }
-      const std::int32_t seen = windowed() ? std::max(0, length - room_.window + 1) : length;
+      const std::int32_t seen = std::max(0, length - room_.window + 1);
       std::uint64_t id = 0;
       for (std::int32_t p = 0; p < length; ++p) {
         id = IdOf(id, live.tokens[p]);
         if (computed_for_[live.kv.SlotOf(p)] != id) {
           return fmt::format("the slot of position {} holds the KV of another prefix", p);
         }
-        if (p >= seen && recent_for_.at(RecentSlot(live, p)) != id) {
+        const bool is_seen = windowed() && (p >= seen || p < room_.anchors);
+        if (is_seen && recent_for_.at(RecentSlot(live, p)) != id) {
           return fmt::format("the recent part of position {} is another prefix's", p);
         }
       }

@@ -78,7 +78,10 @@ MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,
   needs.kv_bytes_per_token = backend.KvBytes(shape) / kBlockSize;
   shape.blocks = BlocksFor(config.max_positions);
   const int window = WindowOf(config);
-  if (window > 0) shape.recent_blocks = std::min(shape.blocks, BlocksFor(window - 1) + 1);
+  if (window > 0) {
+    shape.recent_blocks =
+        std::min(shape.blocks, BlocksFor(AnchorsOf(config)) + BlocksFor(window - 1) + 1);
+  }
   needs.kv_bytes_per_sequence = backend.KvBytes(shape);
   return needs;
 }

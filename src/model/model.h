@@ -44,6 +44,13 @@ inline int WindowOf(const ModelConfig& config) {
   return window;
 }
 
+/// First positions of a text that rows see in layers with a window: the most of any.
+inline int AnchorsOf(const ModelConfig& config) {
+  int anchors = 0;
+  for (const LayerSpec& layer : config.layers) anchors = std::max(anchors, layer.attention.anchors);
+  return anchors;
+}
+
 /// The feature of a learned drafter's row: one of both. Where there is neither it is what
 /// FeatureSpec::masked says, or else as if the target had kept zeros.
 struct RowFeature {

@@ -48,8 +48,8 @@ void LearnedModel::Source::Fade(double keep) {
   rows.Fade(keep);
 }
 
-ProposerModel LearnedModel::Source::Describe(double tilt, double mean_rows) const {
-  return {.acceptance = acceptance.Curve(tilt),
+ProposerModel LearnedModel::Source::Describe(double mean_rows) const {
+  return {.acceptance = {},
           .coverage = coverage.value(),
           .mean_rows = mean_rows,
           .us = us.value(),
@@ -199,7 +199,8 @@ void LearnedModel::ObserveProposal(const ProposalObservation& proposal,
   ++sequence->rounds;
   for (FadingSum& accepted : sequence->accepted) accepted.Fade(kKeepProposal);
   const bool none = proposal.source == ProposalSource::kNone;
-  Source* source = none ? nullptr : &sources_[proposal.source.drafter];
+  const DrafterId proposer = prior_.TokensOf(proposal.source.drafter);
+  Source* source = none ? nullptr : &sources_[proposer];
   Source* draft = &sources_[DrafterId::kModel];
   if (source != nullptr) source->Fade(kKeepProposal);
   const double proposes = proposal.proposed > 0 ? 1 : 0;
@@ -209,8 +210,8 @@ void LearnedModel::ObserveProposal(const ProposalObservation& proposal,
   if (source != nullptr && proposal.proposed > 0) {
     source->acceptance.Add(proposal.proposed, proposal.accepted);
     source->rows.Add(proposal.rows);
-    if (IsDraftModel(proposal.source.drafter)) {
-      FadingSum& accepted = sequence->accepted[proposal.source.drafter];
+    if (IsDraftModel(proposer)) {
+      FadingSum& accepted = sequence->accepted[proposer];
       const int trials = std::min(proposal.proposed, proposal.accepted + 1);
       for (int i = 0; i < trials; ++i) {
         accepted.Fade(kKeepSequence);
@@ -235,11 +236,14 @@ CostModel LearnedModel::Model(const SequenceEstimate& sequence) const {
   model.host_row_us = 0;
   for (const DrafterId id : kDrafterIds) {
     if (InfoOf(id).baseline && !InfoOf(id).fallback) continue;  // Nobody predicts it.
+    const DrafterId proposer = prior_.TokensOf(id);
     const Source& source = sources_[id];
+    const Source& tokens = sources_[proposer];
     const bool priced = InfoOf(id).shape == ProposalShape::kPricedTree;
-    model.proposers[id] = source.Describe(
-        IsDraftModel(id) ? Tilt(sequence.accepted[id], source.acceptance.mean()) : 1,
-        priced ? source.rows.value() : 0);
+    ProposerModel& described = model.proposers[id];
+    described = source.Describe(priced ? source.rows.value() : 0);
+    described.acceptance = tokens.acceptance.Curve(
+        IsDraftModel(proposer) ? Tilt(sequence.accepted[proposer], tokens.acceptance.mean()) : 1);
     DraftTimes& times = model.drafts[id];
     if (!times.apart.rows().empty()) times.apart = source.apart.Table();
     if (!times.on_target.rows().empty()) times.on_target = source.on_target.Table();
@@ -253,7 +257,8 @@ CostModel LearnedModel::Model(const SequenceEstimate& sequence) const {
 CostModel LearnedModel::Hoped(const CostModel& model) const {
   CostModel hoped = model;
   for (const DrafterId id : kDrafterIds) {
-    if (!InfoOf(id).baseline) sources_[id].Hope(kOptimism, &hoped.proposers[id]);
+    if (InfoOf(id).baseline) continue;
+    sources_[prior_.TokensOf(id)].Hope(kOptimism, &hoped.proposers[id]);
   }
   auto contention = contention_.All();
   const double less = kOptimism * contention_.mean().doubt(kContentionDoubt);

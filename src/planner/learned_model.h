@@ -55,8 +55,8 @@ class LearnedModel {
     TimeEstimate on_target{TimeTable::Line(1, 0)};
 
     void Fade(double keep);
-    /// Acceptance multiplied by `tilt`; `mean_rows` as ProposerModel's.
-    ProposerModel Describe(double tilt, double mean_rows) const;
+    /// All but the acceptance; `mean_rows` as ProposerModel's.
+    ProposerModel Describe(double mean_rows) const;
     /// As good as what was seen leaves possible.
     void Hope(double optimism, ProposerModel* model) const;
   };

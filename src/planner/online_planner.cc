@@ -121,7 +121,9 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
 
 bool OnlinePlanner::IsBetter(const RankedPlan& best, const RankedPlan& usual, Mode current,
                              const Workload& load) const {
-  const double gain = best.plan.mode != usual.plan.mode ? kModeGain : kPlanGain;
+  // Plain decoding has nothing to begin with.
+  const bool begins = best.plan.mode != usual.plan.mode && best.plan.mode.drafts();
+  const double gain = begins ? kModeGain : kPlanGain;
   return learned_.RateFrom(current, best, load) > gain * usual.prediction.tokens_per_second;
 }
 

@@ -20,16 +20,18 @@ class TrialTest : public testing::Test {
   std::optional<SpeculationPlan> Choose(const LearnedModel& learned) {
     const CostModel model = learned.Model({});
     const RankedPlan plain{{}, Predict(model, {}, kLoad)};
-    return trial_.Choose(learned, model, {}, {}, plain, kLoad);
+    return trial_.Choose(learned, model, limits_, {}, plain, kLoad);
   }
   void CountRounds(int rounds) {
     for (int i = 0; i < rounds; ++i) trial_.CountRound();
   }
 
   Trial trial_;
+  PlanLimits limits_;
 };
 
 TEST_F(TrialTest, ATrialIsOneSequencesAndThenOfAll) {
+  limits_.modes = {Mode::kAr, Mode::kSd, Mode::kSsd, Mode::kNgram};
   const LearnedModel learned(Prior(100, 5));
   EXPECT_FALSE(Choose(learned).has_value());  // Not at once.
   CountRounds(8);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "base/static_vector.h"
 #include "prediction/branch_rows.h"
 #include "prediction/draft_pass_shape.h"
@@ -32,6 +34,8 @@ struct DraftTimes {
   TimeTable apart;      ///< On the draft's own device (SSD).
   TimeTable on_target;  ///< On the target's device (SD).
   DraftPassShape pass;  ///< On either.
+  /// Whose tokens it proposes: of stages those of the first; none: its own.
+  std::optional<DrafterId> tokens_of;
 };
 
 /// What is known about a machine, a pair of models and their traffic: everything that Predict
@@ -63,6 +67,10 @@ struct CostModel {
     return (sequences - 1) * context * sequence_token_us;
   }
 
+  /// Whose tokens `drafter` proposes.
+  DrafterId TokensOf(DrafterId drafter) const {
+    return drafts[drafter].tokens_of.value_or(drafter);
+  }
   /// Whether `mode` drafts by a model's passes: a draft model, or one with others' help.
   bool DraftsByPasses(Mode mode) const {
     return NeedsDraft(mode) || (mode.before() && !drafts[mode.drafter].on_target.rows().empty());

@@ -1,5 +1,6 @@
 #include "prediction/predict.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -54,8 +55,9 @@ Prediction PredictSynchronous(const CostModel& model, const ProposerModel& propo
                               double wait_us, const Workload& load) {
   const NodeLaw nodes = OutcomeNodes(proposer.acceptance, lookahead);
   Prediction prediction;
-  prediction.tokens_per_round = 1 + proposer.coverage * (ExpectedTokens(nodes) - 1);
   const double rows = ProposalRows(proposer, lookahead);
+  const double accepted = std::min(ExpectedTokens(nodes) - 1, rows);
+  prediction.tokens_per_round = 1 + proposer.coverage * accepted;
   prediction.target_rows = 1 + proposer.coverage * rows;
   prediction.wait_us = wait_us;
   prediction.round_us = wait_us + MeanPassUs(model, load, proposer.coverage, rows);

@@ -33,7 +33,9 @@ class SelfSpeculation(CliTest):
                 tokens, _ = self.story("-m", TARGET, *drafts, "--mode", *mode)
                 self.assertEqual(tokens, truth, (draft, mode))
         for options in (("--draft-weights", "q8_0"), ("--draft-window", 16),
-                        ("--draft-process", "--draft-window", 16)):
+                        ("--draft-window", 16, "--draft-anchors", 0),
+                        ("--draft-process", "--draft-window", 16),
+                        ("--draft-process", "--draft-window", 5, "--draft-anchors", 33)):
             mode = "ssd" if "--draft-process" in options else "sd"
             tokens, stats = self.story("-m", TARGET, "-md", "self:exit=5", "--mode", mode, *options)
             self.assertEqual(tokens, truth, options)
@@ -109,6 +111,9 @@ class SelfSpeculation(CliTest):
         refused("self:exist=2", "self:exit=E or self:skip=WHICH")
         self.refuse("run", "x", "-m", TARGET, "--mode", "ar", "--draft-window", 8,
                     saying="there is no draft")
+        refused("self:exit=2", "without --draft-window it sees everything", "--draft-anchors", 4)
+        refused("self:exit=2", "--draft-anchors: Value -1 not in range",
+                "--draft-window", 8, "--draft-anchors", -1)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   FuzzedDataProvider input(data, size);
   foretoken::KvRoom room{.blocks = input.ConsumeIntegralInRange<std::int64_t>(0, 24)};
   room.window = input.ConsumeIntegralInRange(0, 120);
+  room.anchors = input.ConsumeIntegralInRange(0, 70);
   room.recent_parts = input.ConsumeIntegralInRange<std::int64_t>(0, room.blocks);
   const bool prefix_cache = input.ConsumeIntegralInRange(0, 7) != 0;
   const bool weak_hash = input.ConsumeBool();

@@ -55,7 +55,8 @@ template <typename Remembering>
 std::unique_ptr<Drafter> Warmed(SegmentList segments) {
   auto drafter = std::make_unique<Remembering>();
   for (const auto& segment : segments) {
-    segment->VisitDocuments([&](std::span<const Token> document) { drafter->Remember(document); });
+    segment->VisitDocuments(
+        [&](std::span<const Token> document) { drafter->Remember({.tokens = document}); });
   }
   return drafter;
 }

@@ -125,10 +125,22 @@ Status ModelOptions::ResolveDefaults(const std::string& datastore) {
   if (draft_window.has_value() && !has_draft()) {
     return InvalidInput("--draft-window is of a draft's attention, and there is no draft");
   }
+  if (draft_anchors.has_value() && !draft_window.has_value()) {
+    return InvalidInput(
+        "--draft-anchors is what a draft sees besides its window, and without --draft-window it "
+        "sees everything");
+  }
   if (draft_by_text && !has_draft()) {
     return InvalidInput("--draft-by-text is about how a draft reads and writes, and there is none");
   }
   return FillInDraftVocabulary(datastore);
+}
+
+std::optional<DraftWindow> ModelOptions::SeenByDraft() const {
+  if (!draft_window.has_value()) return std::nullopt;
+  DraftWindow window{.positions = *draft_window};
+  if (draft_anchors.has_value()) window.anchors = *draft_anchors;
+  return window;
 }
 
 Status ModelOptions::ResolveFurtherDrafts(const std::string& datastore) {
@@ -418,7 +430,7 @@ Result<EngineOptions> DecodingOptions::EngineFor(std::span<const Mode> modes, co
                    .cores = at.draft,
                    .precision = ParsePrecision(model.precision),
                    .kv = ParseKvFormat(model.kv),
-                   .window = model.draft_window,
+                   .window = model.SeenByDraft(),
                    .by_text = model.draft_by_text ? std::optional(true) : std::nullopt,
                    .process = speculation.draft_process,
                    .executable = ExecutablePath(),

@@ -58,7 +58,8 @@ struct ModelOptions {
   std::string kv = "auto";           ///< How keys and values are kept, the draft's too.
   std::string chat_template;         ///< Jinja, in place of the target's own; empty: that one.
   std::string tool_format = "auto";  ///< ModelSource::call_form; "auto": as its template tells.
-  std::optional<int> draft_window;   ///< DraftOptions::window of every draft.
+  std::optional<int> draft_window;   ///< DraftOptions::window of every draft: its positions,
+  std::optional<int> draft_anchors;  ///< and its anchors.
   bool draft_by_text = false;        ///< DraftOptions::by_text of every draft.
   int context = 0;  ///< Positions that both are used for; 0: what the command needs.
 
@@ -87,6 +88,8 @@ struct ModelOptions {
   ExpertsPlace experts_place() const {
     return experts == "mmap" ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
   }
+  /// What `draft_window` and `draft_anchors` make.
+  std::optional<DraftWindow> SeenByDraft() const;
   std::string call_form() const { return tool_format == "auto" ? std::string() : tool_format; }
   bool has_draft() const {
     return !draft.empty() || !hub_draft.empty() || !draft_synthetic.empty();
@@ -328,7 +331,7 @@ void AddSyntheticOptions(CLI::App* app, ModelOptions* options);
 void AddCoreOptions(CLI::App* app, CoreOptions* options);
 void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options);
 void AddContextOption(CLI::App* app, ModelOptions* options);
-/// `--draft-window`.
+/// `--draft-window` and `--draft-anchors`.
 void AddDraftWindowOption(CLI::App* app, ModelOptions* options);
 /// That, `--context` and `--prefix-cache`.
 void AddMemoryOptions(CLI::App* app, ModelOptions* model, SpeculationOptions* options);

@@ -281,9 +281,13 @@ void AddMemoryOptions(CLI::App* app, ModelOptions* model, SpeculationOptions* op
 void AddDraftWindowOption(CLI::App* app, ModelOptions* options) {
   const OptionGroup add(app, "Memory");
   add("--draft-window", &options->draft_window, "N",
-      "Let the draft's attention see the last N positions only, so that its passes stay short and "
-      "its keys and values few, however long the text")
+      "Let the draft's attention see the last N positions, and a few of the first, only, so that "
+      "its passes stay short and its keys and values few, however long the text")
       ->check(Between(1, 1 << 24));
+  add("--draft-anchors", &options->draft_anchors, "S",
+      "First positions that a draft with a window sees as well, which models lean on (attention "
+      "sinks): 4 by default, 0 for none")
+      ->check(Between(0, 1 << 24));
 }
 
 void AddPromptOptions(CLI::App* app, PromptOptions* options) {

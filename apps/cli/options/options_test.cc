@@ -94,6 +94,27 @@ TEST(Options, ADraftMayBeTheTargetWithOtherWeights) {
   EXPECT_FALSE(shape.ResolveDefaults().ok());
 }
 
+TEST(Options, ADraftMaySeeTheLastAndTheFirstPositionsOnly) {
+  const auto seen = [](const std::string& options) {
+    CLI::App app;
+    ModelOptions model;
+    SpeculationOptions speculation;
+    AddMemoryOptions(&app, &model, &speculation);
+    app.parse(options, false);
+    EXPECT_EQ(model.ResolveDefaults().ok(), options.find("window") != std::string::npos);
+    const auto window = model.SeenByDraft();
+    return window ? std::pair(window->positions, window->anchors) : std::pair(-1, -1);
+  };
+  EXPECT_EQ(seen("--draft-window 64"), std::pair(64, 4));
+  EXPECT_EQ(seen("--draft-window 64 --draft-anchors 0"), std::pair(64, 0));
+  EXPECT_EQ(seen("--draft-anchors 33 --draft-window 1"), std::pair(1, 33));
+  EXPECT_EQ(seen("--draft-anchors 4"), std::pair(-1, -1));
+  for (const char* nonsense :
+       {"--draft-window 0", "--draft-window 8 --draft-anchors -1", "--draft-anchors 1.5"}) {
+    EXPECT_THROW(seen(nonsense), CLI::ValidationError) << nonsense;
+  }
+}
+
 TEST(Options, ADraftMaySayTheMostFrequentTokensOnly) {
   const auto resolved = [](const std::string& text, const std::string& datastore = "") {
     ModelOptions model{.target = "target", .draft = "draft", .draft_vocab = text};

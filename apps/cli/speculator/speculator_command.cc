@@ -19,7 +19,7 @@ Result<int> RunSpeculator(const SpeculatorOptions& options) {
                                            .target = options.model.target,
                                            .precision = ParsePrecision(options.model.precision),
                                            .kv = ParseKvFormat(options.model.kv),
-                                           .window = options.model.draft_window,
+                                           .window = options.model.SeenByDraft(),
                                            .memory_fd = options.memory_fd},
                                           std::make_shared<Device>(cores)));
   return 0;
@@ -48,7 +48,8 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   command->add_option("--precision", options->model.precision, "auto, bf16, f32 or portable")
       ->check(IsPrecision());
   command->add_option("--kv", options->model.kv, "auto, bf16, f32 or q8_0")->check(IsKvFormat());
-  command->add_option("--window", options->model.draft_window, "Positions that it sees");
+  command->add_option("--window", options->model.draft_window, "Last positions that it sees");
+  command->add_option("--anchors", options->model.draft_anchors, "And first ones");
   command->add_option("--memory-fd", options->memory_fd, "File descriptor of the shared memory")
       ->required();
   command->callback([options, chosen] { *chosen = [options] { return RunSpeculator(*options); }; });

@@ -236,8 +236,8 @@ class CpuBackend final : public Backend {
     for (int row = 0; row < rows; ++row) {
       const RowPlace& place = plan.rows[static_cast<std::size_t>(row)];
       const int seen = place.position + 1;
-      cost += std::int64_t{rule.window == 0 ? seen : std::min(seen, rule.window)} * heads.heads *
-              heads.head_dim;
+      const int most = rule.window == 0 ? seen : std::min(seen, rule.window + rule.anchors);
+      cost += std::int64_t{most} * heads.heads * heads.head_dim;
       const bool fits = !ranges_.empty() && row - ranges_.back().begin < rows_at_once;
       if (fits && plan.rows[static_cast<std::size_t>(row) - 1].sequence == place.sequence) {
         ranges_.back().end = row + 1;

@@ -59,9 +59,10 @@ struct AttentionState {
   float* out;         // [queries, PadToChunk(value_dim)], unnormalised.
   float* sums;        // [queries, 16] partial sums of the softmax.
   float* maxima;      // [queries], and room for 16 more.
-  // [queries]: a query sees lanes [hidden, seen) of the current chunk, at least one.
-  std::int32_t* hidden;
-  std::int32_t* seen;
+  // A query sees lanes [0, anchors) and [hidden, seen) of the current chunk, at least one.
+  int anchors;
+  std::int32_t* hidden;  // [queries]
+  std::int32_t* seen;    // [queries]
 };
 
 /// One layer's keys and values of one head for one block of 32 slots; without values, null, where
@@ -96,7 +97,7 @@ struct NoiseScan {
 /// The operations that the format of keys and values decides.
 struct AttentionKernels {
   void (*pack_query)(const AttentionState& state, int query, const float* from);
-  /// Queries [begin, end) attend to the first `seen` lanes of `chunk`. `next`, if not null, is
+  /// Queries [begin, end) attend to the lanes of `chunk` that they see. `next`, if not null, is
   /// fetched from memory meanwhile.
   void (*attend)(const AttentionState& state, int begin, int end, KvChunk chunk, KvChunk next);
   /// Of chunks without values only keys are stored, or copied.

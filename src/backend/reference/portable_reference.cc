@@ -412,10 +412,13 @@ class PortableReference final : public Backend {
       largest = rule.sinks[head] * static_cast<float>(std::numbers::log2e);
       sums[0] = 1;
     }
-    const std::int32_t first = reference::FirstSeen(rule, place.position);
-    for (std::int32_t begin = first / kBlockSize * kBlockSize; begin <= place.position;
-         begin += kBlockSize) {
-      const int hidden = std::max(0, first - begin);
+    const std::int32_t window = rule.WindowBegin(place.position);
+    for (std::int32_t begin = 0; begin <= place.position; begin += kBlockSize) {
+      // Lanes that it does not see.
+      const int hidden_from = std::clamp(rule.anchors - begin, 0, kBlockSize);
+      const int hidden_to = std::max(hidden_from, std::min(window - begin, kBlockSize));
+      const auto hides = [=](int i) { return i >= hidden_from && i < hidden_to; };
+      if (hidden_to - hidden_from == kBlockSize) continue;
       const int count = std::min(kBlockSize, place.position + 1 - begin);
       const float* value_rows[kBlockSize];
       float scores[kBlockSize];
@@ -423,7 +426,7 @@ class PortableReference final : public Backend {
       for (int i = 0; i < count; ++i) {
         const std::int64_t slot = reference::SlotAt(plan, place, places, begin + i);
         value_rows[i] = values + slot * stride;
-        if (i < hidden) continue;
+        if (hides(i)) continue;
         scores[i] = Score(query, keys + slot * stride, heads.head_dim);
         if (capped) scores[i] = Capped(scores[i], inverse, cap);
         best = std::max(best, scores[i]);
@@ -432,8 +435,8 @@ class PortableReference final : public Backend {
       const float factor = reference::Exp2(largest - after);
       largest = after;
       float weights[kBlockSize] = {};
-      for (int i = hidden; i < count; ++i) {
-        weights[i] = WeightOf(std::fma(scores[i], scale, -after));
+      for (int i = 0; i < count; ++i) {
+        if (!hides(i)) weights[i] = WeightOf(std::fma(scores[i], scale, -after));
       }
       for (int i = 0; i < kLanes; ++i) {
         sums[i] = sums[i] * factor + (weights[i] + weights[i + kLanes]);

@@ -294,14 +294,19 @@ class ReferenceBackend final : public Backend {
     weighted_.assign(static_cast<std::size_t>(value_dim), 0.0);
     double largest = sink;
     double total = std::isinf(sink) ? 0 : 1;
-    const std::int32_t first = reference::FirstSeen(rule, place.position);
-    for (std::int32_t begin = first; begin <= place.position; begin += kBlockSize) {
-      const int count = std::min(kBlockSize, place.position + 1 - begin);
+    // Those that it sees, in order: anchors, then its window.
+    const std::int32_t window = rule.WindowBegin(place.position);
+    const std::int32_t anchors = std::min(rule.anchors, window);
+    const std::int32_t seen = anchors + place.position + 1 - window;
+    for (std::int32_t begin = 0; begin < seen; begin += kBlockSize) {
+      const int count = std::min(kBlockSize, seen - begin);
       std::int32_t slots[kBlockSize];
       double scores[kBlockSize];
       double new_largest = largest;
       for (int i = 0; i < count; ++i) {
-        slots[i] = reference::SlotAt(plan, place, places, begin + i);
+        const std::int32_t number = begin + i;
+        const std::int32_t position = number < anchors ? number : window + number - anchors;
+        slots[i] = reference::SlotAt(plan, place, places, position);
         scores[i] = rule.scale * Dot(query, keys + slots[i] * stride, heads.head_dim);
         if (rule.score_cap != 0) {
           const double cap = rule.score_cap;

@@ -31,10 +31,6 @@ std::int64_t SlotWidth(const KvLayer& layer) {
   return std::int64_t{layer.kv_heads} * layer.head_dim;
 }
 
-std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position) {
-  return rule.window == 0 ? 0 : std::max(0, position - rule.window + 1);
-}
-
 std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
                     std::int32_t p) {
   if (p < place.trunk_length) {

@@ -15,8 +15,6 @@ namespace foretoken::reference {
 std::int64_t SlotsOf(const KvShape& shape, const KvLayer& layer);
 /// Numbers of a slot's keys, and of its values where there are any, in one layer.
 std::int64_t SlotWidth(const KvLayer& layer);
-/// The first position that a row at `position` sees.
-std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position);
 /// Where position `p` of a row's path lies in a layer whose blocks have these `places`.
 std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
                     std::int32_t p);

@@ -26,9 +26,12 @@ bool ProposesTrees(DrafterId id) {
 
 EnsembleDrafter::EnsembleDrafter(std::vector<EnsembleMember> members, int max_sequences,
                                  std::optional<double> level_price)
-    : level_price_(level_price), slots_(max_sequences), merge_(members.size()) {
+    : level_price_(level_price), slots_(max_sequences) {
   for (EnsembleMember& member : members) members_.push_back({std::move(member)});
-  slots_.ForAll([this](Slot& slot) { slot.members.resize(members_.size()); });
+  slots_.ForAll([this](Slot& slot) {
+    slot.members.resize(members_.size());
+    slot.merge = PathMerge(members_.size());
+  });
   asked_.reserve(slots_.size());
 }
 
@@ -36,8 +39,14 @@ void EnsembleDrafter::Forget(SequenceId sequence) {
   slots_.Forget(sequence, [](Slot& slot) {
     slot.tokens = 0;
     std::ranges::fill(slot.members, OfMember{});
+    slot.merge.Clear();
+    slot.agreements = {};
   });
   for (Member& member : members_) member.drafter->Forget(sequence);
+}
+
+void EnsembleDrafter::Remember(const EndedText& text) {
+  for (Member& member : members_) member.drafter->Remember(text);
 }
 
 void EnsembleDrafter::Observe(const VerifiedProposal& verified) {
@@ -46,6 +55,8 @@ void EnsembleDrafter::Observe(const VerifiedProposal& verified) {
 
 void EnsembleDrafter::SettleSequence(const DraftContext& context, Slot* slot) {
   const auto text = context.tokens.subspan(std::min(slot->tokens, context.tokens.size()));
+  if (slot->tokens > 0) slot->merge.Compare(text, &agreements_, &slot->agreements);
+  slot->merge.Clear();
   for (std::size_t i = 0; i < members_.size(); ++i) {
     OfMember& of_member = slot->members[i];
     const Proposal& proposal = of_member.proposal;
@@ -158,12 +169,12 @@ void EnsembleDrafter::Propose(std::span<DraftContext> contexts) {
   Settle(contexts);
   for (std::size_t i = 0; i < members_.size(); ++i) Ask(i, contexts);
   for (DraftContext& context : contexts) {
-    const Slot& slot = slots_.For(context.sequence);
-    merge_.Clear();
+    Slot& slot = slots_.For(context.sequence);
     for (std::size_t i = 0; i < members_.size(); ++i) {
-      merge_.Add(slot.members[i].proposal, ChancesOf(members_[i], slot.members[i]));
+      slot.merge.Add(i, slot.members[i].proposal, ChancesOf(members_[i], slot.members[i]));
     }
-    merge_.Best(context.lookahead, context.max_nodes, context.row_prices, context.proposal);
+    slot.merge.Best({agreements_, slot.agreements}, context.lookahead, context.max_nodes,
+                    context.row_prices, context.proposal);
     if (context.proposal->size() > 0) {
       context.proposal->source = ProposalSource::Of(DrafterId::kEnsemble);
     }

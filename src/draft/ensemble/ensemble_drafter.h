@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "draft/ensemble/agreement_record.h"
 #include "draft/ensemble/path_merge.h"
 #include "draft/ensemble/path_record.h"
 #include "draft/registry.h"
@@ -35,6 +36,7 @@ class EnsembleDrafter final : public Drafter {
   void Propose(std::span<DraftContext> contexts) override;
   void Observe(const VerifiedProposal& verified) override;
   void Forget(SequenceId sequence) override;
+  void Remember(const EndedText& text) override;
 
   /// How often member number i was asked, for one sequence each time.
   std::int64_t asked(std::size_t i) const { return members_[i].asked; }
@@ -56,6 +58,8 @@ class EnsembleDrafter final : public Drafter {
     std::size_t tokens = 0;   // Of the text that was proposed for last.
     std::uint64_t round = 0;  // In which that was.
     std::vector<OfMember> members;
+    PathMerge merge;  // Of the last proposals.
+    AgreementRecord agreements;
   };
 
   // Learns what has come true of the last proposals, and how fast the text goes on.
@@ -76,7 +80,7 @@ class EnsembleDrafter final : public Drafter {
   std::vector<Member> members_;
   SequenceSlots<Slot> slots_;
   std::vector<DraftContext> asked_;  // Of one member.
-  PathMerge merge_;
+  AgreementRecord agreements_;       // Of all sequences.
   std::uint64_t round_ = 0;
   std::int64_t round_began_ns_ = 0;
   // Of rounds of late, all sequences together.

@@ -25,31 +25,53 @@ int PathMerge::ChildOf(int parent, Token token) {
     last = child;
   }
   const auto child = static_cast<std::int16_t>(nodes_.size());
-  nodes_.push_back({.token = token,
-                    .parent = static_cast<std::int16_t>(parent),
-                    .depth = static_cast<std::int8_t>(nodes_[parent].depth + 1)});
+  Node& node = nodes_.emplace_back();
+  node.token = token;
+  node.parent = static_cast<std::int16_t>(parent);
+  node.agreement.depth = static_cast<std::int8_t>(nodes_[parent].agreement.depth + 1);
+  node.agreement.rank = kMaxProposal;
   (last == 0 ? nodes_[parent].first_child : nodes_[last].sibling) = child;
   return child;
 }
 
-void PathMerge::Add(const Proposal& proposal, const PathChances& chances) {
+void PathMerge::Add(std::size_t member, const Proposal& proposal, const PathChances& chances) {
   std::array<std::int16_t, kMaxProposal + 1> merged{};
   std::array<std::int8_t, kMaxProposal + 1> children{};
   for (int i = 0; i < proposal.size(); ++i) {
     const int parent = proposal.parents[i];
-    const int rank = children[parent]++;
+    const std::int8_t rank = children[parent]++;
     const int node = ChildOf(merged[parent], proposal.tokens[i]);
     merged[i + 1] = static_cast<std::int16_t>(node);
-    nodes_[node].wrong *= 1 - std::min(1.0, chances.At(nodes_[node].depth, rank));
+    Agreement& agreement = nodes_[node].agreement;
+    agreement.members |= AgreementRecord::Bit(member);
+    agreement.rank = std::min(agreement.rank, rank);
+    nodes_[node].wrong *= 1 - std::min(1.0, chances.At(agreement.depth, rank));
   }
 }
 
-void PathMerge::Best(int max_depth, int max_nodes, std::span<const double> prices, Proposal* tree) {
+void PathMerge::Compare(std::span<const Token> text, AgreementRecord* all,
+                        AgreementRecord* own) const {
+  int node = 0;
+  for (const Token token : text) {
+    int next = 0;
+    for (int child = nodes_[node].first_child; child != 0; child = nodes_[child].sibling) {
+      const bool right = nodes_[child].token == token;
+      if (right) next = child;
+      all->Add(nodes_[child].agreement, right);
+      own->Add(nodes_[child].agreement, right);
+    }
+    if (next == 0) return;
+    node = next;
+  }
+}
+
+void PathMerge::Best(const AgreementChances& chances, int max_depth, int max_nodes,
+                     std::span<const double> prices, Proposal* tree) {
   order_.clear();
   for (int node = 1; node <= size(); ++node) {
     Node& at = nodes_[node];
-    at.reached = nodes_[at.parent].reached * (1 - at.wrong);
-    if (at.depth <= max_depth) order_.push_back(static_cast<std::int16_t>(node));
+    at.reached = nodes_[at.parent].reached * chances.Of(at.agreement, 1 - at.wrong);
+    if (at.agreement.depth <= max_depth) order_.push_back(static_cast<std::int16_t>(node));
   }
   // No child has a larger chance than its parent, which comes first where they are equal.
   std::ranges::sort(order_, [this](std::int16_t a, std::int16_t b) {

@@ -11,6 +11,8 @@ namespace foretoken {
 namespace {
 
 constexpr double kUsual = 0.5;
+const AgreementRecord kNoRecord;
+const AgreementChances kNothingSeen(kNoRecord, kNoRecord);
 
 PathChances Unseen(double usual = kUsual) { return {PathRecord(), PathRecord(), usual}; }
 
@@ -24,11 +26,11 @@ std::vector<Token> Tokens(const Proposal& tree) { return {tree.tokens.begin(), t
 
 TEST(PathMerge, ATokenOfTwoProposalsIsOneNodeWithTheChildrenOfBoth) {
   PathMerge merge(2);
-  merge.Add(Chain({5, 6, 7}), Unseen());
-  merge.Add(Chain({5, 8}), Unseen());
+  merge.Add(0, Chain({5, 6, 7}), Unseen());
+  merge.Add(1, Chain({5, 8}), Unseen());
   EXPECT_EQ(merge.size(), 4);
   Proposal tree;
-  merge.Best(9, 63, {}, &tree);
+  merge.Best(kNothingSeen, 9, 63, {}, &tree);
   ASSERT_EQ(tree.size(), 4);
   EXPECT_EQ(tree.tokens[0], 5);  // 1 - 0.5 * 0.5: the likeliest.
   EXPECT_EQ(tree.Children(1), 2);
@@ -39,36 +41,36 @@ TEST(PathMerge, ATokenOfTwoProposalsIsOneNodeWithTheChildrenOfBoth) {
 
 TEST(PathMerge, WhatTwoAgreeOnComesBeforeWhatOneSays) {
   PathMerge merge(3);
-  merge.Add(Chain({1, 2, 3}), Unseen());
-  merge.Add(Chain({4, 5}), Unseen(0.45));
-  merge.Add(Chain({4, 6}), Unseen(0.45));
+  merge.Add(0, Chain({1, 2, 3}), Unseen());
+  merge.Add(1, Chain({4, 5}), Unseen(0.45));
+  merge.Add(2, Chain({4, 6}), Unseen(0.45));
   Proposal tree;
-  merge.Best(9, 2, {}, &tree);
+  merge.Best(kNothingSeen, 9, 2, {}, &tree);
   EXPECT_EQ(Tokens(tree), (std::vector<Token>{4, 1}));  // 0.6975, 0.5; then 5 and 6, 0.314.
 }
 
 TEST(PathMerge, KeepsDepthAndNodes) {
   PathMerge merge(1);
-  merge.Add(Chain({1, 2, 3, 4, 5}), Unseen());
+  merge.Add(0, Chain({1, 2, 3, 4, 5}), Unseen());
   Proposal tree;
-  merge.Best(3, 63, {}, &tree);
+  merge.Best(kNothingSeen, 3, 63, {}, &tree);
   EXPECT_EQ(Tokens(tree), (std::vector<Token>{1, 2, 3}));
-  merge.Best(9, 2, {}, &tree);
+  merge.Best(kNothingSeen, 9, 2, {}, &tree);
   EXPECT_EQ(Tokens(tree), (std::vector<Token>{1, 2}));
-  merge.Best(9, 0, {}, &tree);
+  merge.Best(kNothingSeen, 9, 0, {}, &tree);
   EXPECT_EQ(tree.size(), 0);
 }
 
 TEST(PathMerge, AtAPriceOnlyWhatIsWorthIt) {
   PathMerge merge(1);
-  merge.Add(Chain({1, 2, 3, 4}), Unseen());  // 0.5, 0.25, 0.125 ...
+  merge.Add(0, Chain({1, 2, 3, 4}), Unseen());  // 0.5, 0.25, 0.125 ...
   Proposal tree;
-  merge.Best(9, 63, std::vector<double>{0.2}, &tree);
+  merge.Best(kNothingSeen, 9, 63, std::vector<double>{0.2}, &tree);
   EXPECT_EQ(tree.size(), 2);
   // A step that the first rows do not pay.
-  merge.Best(9, 63, std::vector<double>{0.9, 0, 0, 0}, &tree);
+  merge.Best(kNothingSeen, 9, 63, std::vector<double>{0.9, 0, 0, 0}, &tree);
   EXPECT_EQ(tree.size(), 4);
-  merge.Best(9, 63, std::vector<double>{2}, &tree);
+  merge.Best(kNothingSeen, 9, 63, std::vector<double>{2}, &tree);
   EXPECT_EQ(tree.size(), 0);
 }
 
@@ -80,18 +82,19 @@ TEST(PathMerge, RandomTreesKeepParentsBeforeChildrenAndEveryPathIsSomebodys) {
   Proposal tree;
   for (int round = 0; round < 300; ++round) {
     merge.Clear();
-    for (Proposal& proposal : proposals) {
+    for (std::size_t member = 0; member < proposals.size(); ++member) {
+      Proposal& proposal = proposals[member];
       proposal.Clear();
       for (int i = below(kMaxProposal + 1); i > 0; --i) {
         const int parent = below(proposal.size() + 1);
         const Token token = below(6);
         if (proposal.ChildWith(parent, token) == 0) proposal.Append(parent, token);
       }
-      merge.Add(proposal, Unseen(0.1 + 0.1 * below(9)));
+      merge.Add(member, proposal, Unseen(0.1 + 0.1 * below(9)));
     }
     const int most = below(kMaxProposal + 1);
     const int depth = 1 + below(9);
-    merge.Best(depth, most, {}, &tree);
+    merge.Best(kNothingSeen, depth, most, {}, &tree);
     EXPECT_LE(tree.size(), most);
     for (int node = 1; node <= tree.size(); ++node) {
       EXPECT_LT(tree.parents[node - 1], node);
@@ -108,6 +111,39 @@ TEST(PathMerge, RandomTreesKeepParentsBeforeChildrenAndEveryPathIsSomebodys) {
       EXPECT_TRUE(found);
     }
   }
+}
+
+// Two that copy one place are right together, or not at all.
+TEST(PathMerge, WhatAgreementIsWorthIsSeen) {
+  AgreementRecord all;
+  AgreementRecord own;
+  PathMerge merge(3);
+  Proposal tree;
+  const auto add = [&] {
+    merge.Clear();
+    merge.Add(0, Chain({1}), Unseen());
+    merge.Add(1, Chain({1}), Unseen());
+    merge.Add(2, Chain({2}), Unseen());
+  };
+  add();
+  merge.Best({all, own}, 9, 1, {}, &tree);
+  EXPECT_EQ(Tokens(tree), std::vector<Token>{1});
+  for (int round = 0; round < 200; ++round) {
+    add();
+    merge.Compare(std::vector<Token>{round % 3 == 0 ? 1 : 2, 3}, &all, &own);
+  }
+  add();
+  merge.Best({all, own}, 9, 1, {}, &tree);
+  EXPECT_EQ(Tokens(tree), std::vector<Token>{2});
+  // Alone the second member may be as good as before.
+  EXPECT_NEAR(AgreementChances(all, own).Of({.members = AgreementRecord::Bit(1)}, kUsual), kUsual,
+              0.01);
+  EXPECT_NEAR(AgreementChances(all, own).Of({.members = AgreementRecord::Bit(2)}, kUsual), 2.0 / 3,
+              0.1);
+  // A sequence of which nothing is known does as others do.
+  const AgreementRecord none;
+  EXPECT_NEAR(AgreementChances(all, none).Of({.members = AgreementRecord::Bit(2)}, kUsual), 2.0 / 3,
+              0.1);
 }
 
 TEST(PathRecord, ChancesFollowWhatCameTrue) {

@@ -14,14 +14,14 @@ constexpr int kScored = 8;
 constexpr std::size_t kFirstCapacity = 4096;  // Tokens; like a sequence's first block list.
 
 // Rows of branches lie in scratch blocks of their own, whose recent parts are referred to as well.
-KvRoom DraftRoom(int window, int sequences, int context, int scratch) {
+KvRoom DraftRoom(const ModelConfig& config, int sequences, int context, int scratch) {
   const std::int64_t scratch_blocks = sequences * BlocksFor(scratch);
   const KvDemand demand{
       .sequences = sequences,
       .rows = std::int64_t{sequences} * DraftModel::kReadingRows + scratch_blocks * kBlockSize,
       .nodes = kMaxProposal};
-  return RoomFor(sequences * BlocksFor(context + kMaxProposal) + scratch_blocks, window, demand,
-                 /*prefix_cache=*/false);
+  return RoomFor(sequences * BlocksFor(context + kMaxProposal) + scratch_blocks, WindowOf(config),
+                 AnchorsOf(config), demand, /*prefix_cache=*/false);
 }
 
 // The place of the target's `token` among the candidates after a node (OutcomePredictor): its
@@ -45,7 +45,7 @@ int CandidateNumber(const Proposal& proposal, int node, const Ranking& ranking, 
 DraftModel::DraftModel(Model* draft_model, int max_sequences, int context, int scratch)
     : model(draft_model),
       max_context(std::min(context, draft_model->config().max_positions)),
-      kv(model, DraftRoom(WindowOf(model->config()), max_sequences, max_context, scratch)),
+      kv(model, DraftRoom(model->config(), max_sequences, max_context, scratch)),
       sampler(&model->backend(), model->config().vocabulary),
       said(model) {}
 

@@ -186,6 +186,7 @@ TEST(TrieDrafter, RemembersEndedSequences) {
   drafter.Propose(std::span(&context, 1));
   EXPECT_EQ(proposal.size(), 0);
   drafter.Forget(1);
+  drafter.Remember({.tokens = first});
   drafter.Propose(std::span(&context, 1));
   EXPECT_EQ(Tokens(proposal), (std::vector<Token>{3}));
 }
@@ -201,16 +202,13 @@ TEST(TrieDrafter, EndedSequencesAreFoundInTheirScopeOnly) {
     drafter.Propose(std::span(&context, 1));
     return Tokens(proposal);
   };
-  DraftContext context = Context(1, ended, 4, &proposal);
-  context.scope = 7;
-  drafter.Propose(std::span(&context, 1));
-  drafter.Forget(1);
+  drafter.Remember({.tokens = ended, .scope = 7});
   EXPECT_EQ(propose(2, 7), (std::vector<Token>{3}));
   EXPECT_EQ(propose(3, 8), std::vector<Token>());
   EXPECT_EQ(propose(4, 0), std::vector<Token>());
   // Others' scopes push one out, the one that nothing ended in for longest.
   for (std::uint64_t scope = 100; scope < 100 + TrieDrafter::kMaxScopes; ++scope) {
-    drafter.Remember(ended, scope);
+    drafter.Remember({.tokens = ended, .scope = scope});
   }
   EXPECT_EQ(propose(5, 100), (std::vector<Token>{3}));
   EXPECT_EQ(propose(6, 7), std::vector<Token>());

@@ -37,15 +37,10 @@ const SuffixDrafter::Text& SuffixDrafter::Follow(const DraftContext& context) {
       text = std::move(spare_.back());
       spare_.pop_back();
     }
-    text->prompt = context.tokens.size() - std::min<std::size_t>(context.tokens.size(), 1);
-    text->scope = context.scope;
   }
-  const std::size_t known = text->tokens.size();
-  FT_CHECK(known <= context.tokens.size(), "a sequence has become shorter");
-  for (const Token token : context.tokens.subspan(known)) {
-    text->automaton.Append(token);
-    text->tokens.push_back(token);
-  }
+  FT_CHECK(text->tokens <= context.tokens.size(), "a sequence has become shorter");
+  for (const Token token : context.tokens.subspan(text->tokens)) text->automaton.Append(token);
+  text->tokens = context.tokens.size();
   return *text;
 }
 
@@ -74,9 +69,10 @@ void SuffixDrafter::Consider(const SuffixAutomaton& texts, const DraftContext& c
   }
 }
 
-void SuffixDrafter::Remember(std::span<const Token> output, std::uint64_t scope) {
+void SuffixDrafter::Remember(const EndedText& text) {
+  auto output = text.tokens.subspan(std::min(text.prompt, text.tokens.size()));
   output = output.last(std::min(output.size(), kGenerationTokens));
-  Generations& ended = ended_.Use(scope);
+  Generations& ended = ended_.Use(text.scope);
   if (ended.young.tokens() + output.size() > kGenerationTokens) {
     std::swap(ended.young, ended.old);
     ended.young.Clear();
@@ -90,9 +86,8 @@ void SuffixDrafter::Forget(SequenceId sequence) {
   if (found == texts_.end()) return;
   std::unique_ptr<Text> text = std::move(found->second);
   texts_.erase(found);
-  Remember(std::span(text->tokens).subspan(text->prompt), text->scope);
   text->automaton.Clear();
-  text->tokens.clear();
+  text->tokens = 0;
   spare_.push_back(std::move(text));
 }
 

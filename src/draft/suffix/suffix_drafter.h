@@ -28,9 +28,7 @@ class SuffixDrafter : public Drafter {
  public:
   void Propose(std::span<DraftContext> contexts) override;
   void Forget(SequenceId sequence) override;
-
-  /// Adds the output of a sequence of a scope that ended elsewhere.
-  void Remember(std::span<const Token> output, std::uint64_t scope = 0);
+  void Remember(const EndedText& text) override;
 
   static constexpr int kLongestPattern = 64;
   static constexpr std::size_t kGenerationTokens = std::size_t{1} << 18;
@@ -39,9 +37,7 @@ class SuffixDrafter : public Drafter {
   // A sequence in flight.
   struct Text {
     SuffixAutomaton automaton;  // Of prompt and output.
-    std::vector<Token> tokens;
-    std::size_t prompt = 0;  // Tokens before the first that it was asked to continue.
-    std::uint64_t scope = 0;
+    std::size_t tokens = 0;
   };
   // Outputs of ended sequences; when the younger are enough to fill one, the older go.
   struct Generations {

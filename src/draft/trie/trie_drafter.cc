@@ -21,11 +21,6 @@ std::uint32_t Find(const TokenTree& tree, std::span<const Token> suffix) {
 
 void TrieDrafter::Propose(std::span<DraftContext> contexts) {
   for (DraftContext& context : contexts) {
-    Text& text = texts_[context.sequence];
-    text.scope = context.scope;
-    std::vector<Token>& tokens = text.tokens;
-    const auto known = static_cast<std::ptrdiff_t>(tokens.size());
-    tokens.insert(tokens.end(), context.tokens.begin() + known, context.tokens.end());
     Propose(tries_.Follow(context.sequence, context.tokens), context);
   }
 }
@@ -49,18 +44,10 @@ void TrieDrafter::Propose(const InputTrie& input, const DraftContext& context) {
   }
 }
 
-void TrieDrafter::Remember(std::span<const Token> tokens, std::uint64_t scope) {
-  InputTrie& trie = ended_.Use(scope);
-  for (const Token token : tokens) trie.Append(token);
+void TrieDrafter::Remember(const EndedText& text) {
+  InputTrie& trie = ended_.Use(text.scope);
+  for (const Token token : text.tokens) trie.Append(token);
   trie.Break();
-}
-
-void TrieDrafter::Forget(SequenceId sequence) {
-  tries_.Forget(sequence);
-  const auto found = texts_.find(sequence);
-  if (found == texts_.end()) return;
-  Remember(found->second.tokens, found->second.scope);
-  texts_.erase(found);
 }
 
 std::unique_ptr<Drafter> MakeTrieDrafter(const DrafterParts&) {

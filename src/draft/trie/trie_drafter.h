@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "draft/drafter.h"
@@ -19,10 +18,8 @@ namespace foretoken {
 class TrieDrafter : public Drafter {
  public:
   void Propose(std::span<DraftContext> contexts) override;
-  void Forget(SequenceId sequence) override;
-
-  /// Adds the tokens of a sequence of a scope that ended elsewhere.
-  void Remember(std::span<const Token> tokens, std::uint64_t scope = 0);
+  void Forget(SequenceId sequence) override { tries_.Forget(sequence); }
+  void Remember(const EndedText& text) override;
 
   /// Scopes that are remembered at once: a full window takes some 200 MB.
   static constexpr std::size_t kMaxScopes = PerScope<InputTrie>::kMost;
@@ -30,16 +27,10 @@ class TrieDrafter : public Drafter {
  private:
   static constexpr int kWindow = 1 << 20;
 
-  struct Text {
-    std::uint64_t scope = 0;
-    std::vector<Token> tokens;
-  };
-
   void Propose(const InputTrie& input, const DraftContext& context);
 
   SequenceTries tries_;
   PerScope<InputTrie> ended_{[] { return InputTrie(kWindow); }};
-  std::unordered_map<SequenceId, Text> texts_;  // Of sequences in flight.
   CandidateFusion fusion_;
   std::vector<CandidateSource> sources_;
 };

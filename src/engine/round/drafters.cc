@@ -10,11 +10,10 @@
 namespace foretoken {
 namespace {
 
-// Whether it can propose what is worth its row.
-bool CanPrice(DrafterId drafter) { return InfoOf(drafter).shape == ProposalShape::kPricedTree; }
-
-// Whether the mode's drafter can, before the pass.
-bool CanPrice(Mode mode) { return mode.before() && CanPrice(mode.drafter); }
+// Whether the mode's drafter can propose what is worth its row, before the pass.
+bool CanPrice(Mode mode) {
+  return mode.before() && InfoOf(mode.drafter).shape == ProposalShape::kPricedTree;
+}
 
 // Whether retrieval proposes what is worth its row.
 bool IsPriced(const SpeculationPlan& plan) {
@@ -90,16 +89,14 @@ std::span<const double> RetrievalBudget::PricesBeside(const SpeculationPlan& pla
   return prices_beside_;
 }
 
-void RetrievalBudget::SpareUseless(DrafterId drafter, std::vector<DraftContext>* contexts) {
-  Asking& asking = asking_[drafter];
+void RetrievalBudget::SpareUseless(std::vector<DraftContext>* contexts) {
   const bool any_priced = std::ranges::any_of(*contexts, HasPrice);
-  asking.now = any_priced && asking.worth.AskNow();
-  if (any_priced && !asking.now) std::erase_if(*contexts, HasPrice);
+  asked_ = any_priced && worth_.AskNow();
+  if (any_priced && !asked_) std::erase_if(*contexts, HasPrice);
 }
 
-void RetrievalBudget::ObserveAsking(DrafterId drafter, std::int64_t ns, std::size_t sequences) {
-  Asking& asking = asking_[drafter];
-  if (asking.now) asking.worth.ObserveAsking(Microseconds(ns) / static_cast<double>(sequences));
+void RetrievalBudget::ObserveAsking(std::int64_t ns, std::size_t sequences) {
+  if (asked_) worth_.ObserveAsking(Microseconds(ns) / static_cast<double>(sequences));
 }
 
 double RetrievalBudget::WorthOf(const Sequence& sequence) const {
@@ -111,17 +108,13 @@ double RetrievalBudget::WorthOf(const Sequence& sequence) const {
 
 void RetrievalBudget::ObserveRound(const Round& round) {
   for (const Sequence* sequence : round.pass) {
-    if (!CanPrice(sequence->plan.mode) || !IsPriced(sequence->plan)) continue;
-    Asking& asking = asking_[sequence->plan.mode.drafter];
-    if (asking.now && sequence->verifies) asking.worth.ObserveAnswer(WorthOf(*sequence));
+    const bool priced = sequence->plan.mode == Mode::kSssd && IsPriced(sequence->plan);
+    if (asked_ && priced && sequence->verifies) worth_.ObserveAnswer(WorthOf(*sequence));
   }
   if (round.prefills || round.gap_ns < 0) return;
   const auto sequences = static_cast<int>(round.pass.size());
   const int tokens = EmittedTokens(round);
-  for (const DrafterId id : kDrafterIds) {
-    if (!CanPrice(id)) continue;
-    asking_[id].worth.ObserveRound(sequences, tokens, Microseconds(round.all_ns));
-  }
+  worth_.ObserveRound(sequences, tokens, Microseconds(round.all_ns));
   if (!row_price_.has_value()) return;
   row_price_->Observe({.sequences = sequences,
                        .rows = round.rows,
@@ -171,12 +164,12 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
     contexts_.push_back(ContextFor(drafter, batch, sequence.get()));
     if (IsDraftModel(drafter)) OfferKv(sequence.get(), &contexts_.back());
   }
-  const bool priced = CanPrice(drafter);
-  if (priced) budget_.SpareUseless(drafter, &contexts_);
+  const bool retrieves = drafter == DrafterId::kRetrieval;  // An ensemble spares its own members.
+  if (retrieves) budget_.SpareUseless(&contexts_);
   if (contexts_.empty()) return;
   const std::int64_t start = NowNs();
   before_[drafter]->Propose(contexts_);
-  if (priced) budget_.ObserveAsking(drafter, NowNs() - start, contexts_.size());
+  if (retrieves) budget_.ObserveAsking(NowNs() - start, contexts_.size());
 }
 
 // With room for a proposal, which the pass makes anyway where there is one. Where there is none
@@ -268,6 +261,12 @@ void Drafters::Forget(SequenceId sequence) {
     for (const auto& drafter : *drafters) {
       if (drafter != nullptr) drafter->Forget(sequence);
     }
+  }
+}
+
+void Drafters::Remember(const EndedText& text) {
+  for (const auto& drafter : before_) {
+    if (drafter != nullptr) drafter->Remember(text);
   }
 }
 

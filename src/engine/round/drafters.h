@@ -34,11 +34,10 @@ class RetrievalBudget {
   /// The same for a sequence beside which the others have so many rows; valid until the next call.
   std::span<const double> PricesBeside(const SpeculationPlan& plan, int other_rows);
 
-  /// Takes out the contexts that are to be priced where it does not pay to ask `drafter` this
-  /// round.
-  void SpareUseless(DrafterId drafter, std::vector<DraftContext>* contexts);
-  /// Asking it for so many sequences took that long.
-  void ObserveAsking(DrafterId drafter, std::int64_t ns, std::size_t sequences);
+  /// Takes out the contexts that are to be priced where it does not pay to ask retrieval now.
+  void SpareUseless(std::vector<DraftContext>* contexts);
+  /// Asking for so many sequences took that long.
+  void ObserveAsking(std::int64_t ns, std::size_t sequences);
   void ObserveRound(const Round& round);
 
  private:
@@ -49,11 +48,8 @@ class RetrievalBudget {
   std::optional<RowPrice> row_price_;  // Where the target's passes were measured.
   std::vector<double> prices_;         // Of this round, by a proposal's tokens.
   std::vector<double> prices_beside_;
-  struct Asking {
-    RetrievalWorth worth{0.2};
-    bool now = false;  // In this round.
-  };
-  ByDrafter<Asking> asking_{};  // At a price, before the pass.
+  RetrievalWorth worth_{0.2};  // Of asking in mode sssd.
+  bool asked_ = false;         // In this round, in mode sssd at a price.
 };
 
 /// The KV of the target's sequences, and who has room in it. Borrows both.
@@ -96,6 +92,8 @@ class Drafters {
 
   /// The sequence has ended, or begins anew.
   void Forget(SequenceId sequence);
+  /// A text has ended, whoever drafted for it.
+  void Remember(const EndedText& text);
 
   /// What a drafter is told of a sequence among `batch`.
   DraftContext ContextFor(DrafterId drafter, int batch, Sequence* sequence) const;

@@ -60,6 +60,7 @@ struct AttentionSpec {
   int head_dim = 0;
   int rope = 0;         ///< Which of ModelConfig::ropes; -1: positions are not told apart.
   int window = 0;       ///< Positions that a row sees, its own included; 0: all.
+  int anchors = 0;      ///< Of the text's first positions, which it sees besides the window.
   double scale = 1.0;   ///< Of scores: usually 1 / sqrt(head_dim).
   float score_cap = 0;  ///< Scores become cap * tanh(score / cap); 0: they stay.
   bool sinks = false;   ///< A learned score of each head that takes its share of the softmax.

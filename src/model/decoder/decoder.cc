@@ -203,6 +203,7 @@ void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& 
   MakeQueriesAndKeys(index, x, rows, qkv);
   const AttentionRule rule{.scale = spec.scale,
                            .window = spec.window,
+                           .anchors = spec.anchors,
                            .score_cap = spec.score_cap,
                            .sinks = spec.sinks ? layer.sinks.as<float>() : nullptr};
   backend_->RotateAndStore(RopeOf(spec), plan, spec.shape(), index, qkv, kv);

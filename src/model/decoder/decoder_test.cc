@@ -66,6 +66,29 @@ TEST_P(DecoderTest, LogitsAreFiniteAndSpread) {
   EXPECT_LT(deviation, 5.0);
 }
 
+// Two layers that see a window and anchors: which tokens reach a row's logits.
+TEST_P(DecoderTest, AWindowAndItsAnchorsAreAllThatReachesARow) {
+  constexpr int kWindow = 5;
+  ModelConfig config = SmallConfig();
+  for (LayerSpec& layer : config.layers) {
+    layer.attention.window = kWindow;
+    layer.attention.anchors = 3;
+  }
+  model_ = SyntheticModel(config, 1, backend_.get());
+  const std::vector<Token> tokens = RandomTokens(60, kVocabulary);
+  const auto last = [&](std::size_t changed) {
+    std::vector<Token> other = tokens;
+    if (changed < other.size()) other[changed] = (other[changed] + 1) % kVocabulary;
+    SequenceRunner runner(model_.get(), 60);
+    return CopyRows(runner.Append(other) + 59 * kVocabulary, 1);
+  };
+  const std::vector<float> logits = last(60);
+  for (std::size_t position = 0; position < 60; ++position) {
+    const bool reaches = position < 3 || position + 2 * (kWindow - 1) >= 59;
+    EXPECT_EQ(last(position) != logits, reaches) << position;
+  }
+}
+
 // Operations agree to a rounding (the backends' conformance test); so must the model they make up.
 TEST_P(DecoderTest, AgreesWithTheReference) {
   const std::vector<Token> tokens = RandomTokens(40, kVocabulary);
@@ -231,6 +254,9 @@ TEST_P(DecoderTest, ReportsMemory) {
   windowed.layers[0].attention.window = 64;
   EXPECT_EQ(EstimateMemory(windowed, tensors, *backend_).kv_bytes_per_sequence,
             needs.kv_bytes_per_token / 2 * (512 + 64 + kBlockSize));
+  windowed.layers[0].attention.anchors = 4;
+  EXPECT_EQ(EstimateMemory(windowed, tensors, *backend_).kv_bytes_per_sequence,
+            needs.kv_bytes_per_token / 2 * (512 + 64 + 2 * kBlockSize));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, DecoderTest,

@@ -99,7 +99,7 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
   std::int32_t last = 0;
   for (int row = begin; row < end; ++row) {
     const std::int32_t position = call.plan.rows[static_cast<std::size_t>(row)].position;
-    first = std::min(first, call.FirstSeen(position));
+    first = std::min(first, call.rule.WindowBegin(position));
     last = std::max(last, position);
     const float* const q =
         call.qkv + row * heads.row_width() + std::int64_t{kv_head} * group * heads.head_dim;
@@ -109,13 +109,18 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
   }
   const RowPlace& furthest = call.plan.rows[static_cast<std::size_t>(end - 1)];
   const int chunks = last / kBlockSize + 1;
-  const int first_chunk = first / kBlockSize;
-  for (int chunk = first_chunk; chunk < chunks; ++chunk) {
+  // Chunks with anchors, and those from where the first window begins.
+  const auto anchored = static_cast<int>(BlocksFor(call.rule.anchors));
+  const int first_chunk = anchored > 0 ? 0 : first / kBlockSize;
+  const auto behind = [anchored, window = first / kBlockSize](int chunk) {
+    return chunk + 1 < anchored ? chunk + 1 : std::max(chunk + 1, window);
+  };
+  for (int chunk = first_chunk; chunk < chunks; chunk = behind(chunk)) {
     // The next chunk comes from memory while this one is computed; a head's blocks do not lie next
     // to each other, so the machine does not see the stream by itself.
     KvChunk next = {};
-    if (chunk + 1 < chunks) {
-      next = TrunkChunk(call, furthest, kv_head, chunk + 1);
+    if (behind(chunk) < chunks) {
+      next = TrunkChunk(call, furthest, kv_head, behind(chunk));
     } else if (kv_head + 1 < heads.kv_heads) {
       next = TrunkChunk(call, furthest, kv_head + 1, first_chunk);
     }
@@ -142,12 +147,15 @@ void AttentionWorker::Chunk(const AttentionCall& call, int begin, int end, int k
                             KvChunk next_chunk) {
   const int group = call.heads.heads / call.heads.kv_heads;
   const std::int32_t first_position = chunk * kBlockSize;
+  state_.anchors = std::clamp(call.rule.anchors - first_position, 0, kBlockSize);
   const auto place = [&](int row) -> const RowPlace& {
     return call.plan.rows[static_cast<std::size_t>(row)];
   };
   const auto reaches = [&](int row) {
     const std::int32_t position = place(row).position;
-    return position >= first_position && call.FirstSeen(position) < first_position + kBlockSize;
+    const std::int32_t window = call.rule.WindowBegin(position);
+    return position >= first_position &&
+           (state_.anchors > 0 || window < first_position + kBlockSize);
   };
   gathered_any_ = false;
   for (int row = begin; row < end;) {
@@ -164,8 +172,9 @@ void AttentionWorker::Chunk(const AttentionCall& call, int begin, int end, int k
         if (other.gathered || other.chunk.keys != source.chunk.keys) break;
       }
       const std::int32_t seen = std::min(place(next).position - first_position + 1, kBlockSize);
-      const std::int32_t hidden = call.FirstSeen(place(next).position) - first_position;
-      std::fill_n(state_.hidden + (next - begin) * group, group, std::max(hidden, 0));
+      const std::int32_t window = call.rule.WindowBegin(place(next).position);
+      const std::int32_t hidden = std::clamp(window - first_position, 0, kBlockSize);
+      std::fill_n(state_.hidden + (next - begin) * group, group, hidden);
       std::fill_n(state_.seen + (next - begin) * group, group, seen);
       // Later rows of a shared tail may reach further than the first one's gathered lanes.
       if (next > row && source.gathered) Find(call, place(next), kv_head, chunk);

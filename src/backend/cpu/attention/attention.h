@@ -59,11 +59,6 @@ struct AttentionCall {
   const float* qkv;
   KvLayout layout;
   float* out;
-
-  /// The first position that a row at `position` sees.
-  std::int32_t FirstSeen(std::int32_t position) const {
-    return rule.window == 0 ? 0 : std::max(0, position - rule.window + 1);
-  }
 };
 
 /// Attends some rows of one sequence to the keys of one head, on one thread. Rows whose keys lie

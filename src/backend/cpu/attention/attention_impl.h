@@ -13,7 +13,7 @@ __attribute__((noinline)) void CapAndHide(const AttentionState& state, int query
   for (int i = 0; state.cap != 0 && i < kChunk; i += 16) {
     Store(scores + i, Capped(Load(scores + i), Set1(state.cap_inverse), Set1(state.cap)));
   }
-  for (int i = 0; i < state.hidden[query]; ++i) scores[i] = -__builtin_inff();
+  for (int i = state.anchors; i < state.hidden[query]; ++i) scores[i] = -__builtin_inff();
 }
 
 // The online softmax of queries [first, first + count) over their scores of one chunk: rescales

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <initializer_list>
+#include <numeric>
+#include <random>
+
+#include "planner/online_planner.h"
+
+namespace foretoken {
+
+inline constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
+inline constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
+inline constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
+
+/// A machine and its models as they really are, which the planner sees only by its rounds.
+struct World {
+  double acceptance = 0.8;
+  double hit = 0.85;
+  double target_us = 1000;
+  double target_row_us = 20;
+  double draft_us = 100;
+  double second_acceptance = 0;  // Of a second draft, which drafts in mode sd2.
+  double second_us = 0;
+  double ngram_acceptance = 0.1;
+  double staged_us = 0;  // Of a drafted token with the help of further stages.
+  // An ensemble of texts: how often it proposes, and so many rows.
+  double ensemble_coverage = 0;
+  double ensemble_acceptance = 0;
+  int ensemble_rows = 4;
+  double ensemble_us = 2;
+  double contention = 1.05;
+  double swing = 0;  // Acceptance is higher and lower by this in turns of 50 rounds.
+  unsigned seed = 7;
+};
+
+/// Rounds of one sequence in such a world, planned by an OnlinePlanner.
+class Simulation {
+ public:
+  Simulation(const World& world, const PlannerSettings& settings,
+             const SpeculationPlan& wanted = {.mode = Mode::kAuto})
+      : world_(world), planner_(Prior(world), settings), random_(world.seed) {
+    plan_ = planner_.FirstPlan(wanted, kLoad, &sequence_);
+  }
+
+  World& world() { return world_; }
+  const SpeculationPlan& plan() const { return plan_; }
+  const OnlinePlanner& planner() const { return planner_; }
+
+  // Returns tokens per microsecond, and how often each mode was used.
+  double Run(int rounds) {
+    uses_ = {};
+    double tokens = 0;
+    double us = 0;
+    for (int i = 0; i < rounds; ++i) Round(&tokens, &us);
+    return tokens / us;
+  }
+  double share(Mode mode) const {
+    const int all = std::accumulate(uses_.begin(), uses_.end(), 0);
+    return static_cast<double>(uses_[mode]) / all;
+  }
+
+  // What AR does in this world.
+  double ArRate() const { return 1 / (world_.target_us + world_.target_row_us + kHostUs); }
+
+ private:
+  static constexpr Workload kLoad{.batch = 1, .context = 200};
+  static constexpr double kHostUs = 10;
+
+  static CostModel Prior(const World& world) {
+    CostModel prior;
+    prior.target = TimeTable::Line(world.target_us, world.target_row_us);
+    prior.first_draft().apart = TimeTable::Line(world.draft_us, 2);
+    prior.first_draft().on_target = TimeTable::Line(world.draft_us, 2);
+    prior.drafts[DrafterId::kModel2].on_target = TimeTable::Line(world.second_us, 1);
+    if (world.staged_us > 0) {  // As if nobody helped.
+      prior.drafts[DrafterId::kStaged] = {.apart = {},
+                                          .on_target = TimeTable::Line(world.draft_us, 2),
+                                          .pass = {},
+                                          .tokens_of = DrafterId::kModel};
+    }
+    prior.host_us = kHostUs;
+    return prior;
+  }
+
+  double AcceptanceOf(Mode mode) const {
+    if (mode == Mode::kNgram) return world_.ngram_acceptance;
+    if (mode == kSd2) return world_.second_acceptance;
+    if (mode == kEnsemble) return world_.ensemble_acceptance;
+    return world_.acceptance + (rounds_ / 50 % 2 == 0 ? world_.swing : -world_.swing);
+  }
+  double DraftingUs() const {
+    if (plan_.mode == kEnsemble) return world_.ensemble_us;
+    if (plan_.mode == kStaged) return plan_.lookahead * world_.staged_us;
+    if (!DraftsOnTarget(plan_.mode)) return 0;
+    return plan_.lookahead * (plan_.mode == kSd2 ? world_.second_us : world_.draft_us);
+  }
+  int Proposed(Mode mode) {
+    if (mode == Mode::kAr || (mode == Mode::kSsd && !hit_)) return 0;
+    if (mode != kEnsemble) return plan_.lookahead;
+    return Chance(world_.ensemble_coverage) ? world_.ensemble_rows : 0;
+  }
+
+  bool Chance(double p) { return std::uniform_real_distribution<>()(random_) < p; }
+
+  void Round(double* tokens, double* us) {
+    const Mode mode = plan_.mode;
+    ++uses_[mode];
+    ProposalObservation proposal{.mode = mode};
+    proposal.proposed = proposal.rows = Proposed(mode);
+    const double a = AcceptanceOf(mode);
+    ++rounds_;
+    while (proposal.accepted < proposal.proposed && Chance(a)) ++proposal.accepted;
+    if (proposal.proposed > 0) {
+      proposal.source =
+          mode == Mode::kSsd ? ProposalSource::kCache : ProposalSource::Of(mode.drafter);
+    }
+    if (mode == Mode::kSsd) {
+      hit_ = Chance(world_.hit);
+      proposal.hit = hit_;
+      proposal.fanout = 3;
+    }
+    const double noise = std::uniform_real_distribution<>(0.97, 1.03)(random_);
+    const int rows = 1 + proposal.proposed;
+    const double contention = mode == Mode::kSsd ? world_.contention : 1;
+    PassObservation pass{
+        .rows = rows,
+        .context = kLoad.context,
+        .pass_us = noise * contention * (world_.target_us + world_.target_row_us * rows),
+        .wait_us = DraftingUs(),
+        .host_us = kHostUs,
+        .tokens = proposal.accepted + 1,
+        .lookahead = plan_.lookahead,
+        .mode = mode,
+        .draft_busy = mode == Mode::kSsd,
+        .predicted = sequence_.predicted,
+        .predicted_at = sequence_.predicted_at,
+        .chosen = true};
+    planner_.ObserveProposal(proposal, &sequence_);
+    planner_.ObservePass(pass);
+    *tokens += pass.tokens;
+    *us += pass.pass_us + pass.wait_us + pass.host_us;
+    plan_ = planner_.Replan(plan_, kLoad, &sequence_);
+  }
+
+  World world_;
+  OnlinePlanner planner_;
+  SequenceEstimate sequence_;
+  SpeculationPlan plan_;
+  bool hit_ = false;
+  int rounds_ = 0;
+  std::mt19937 random_;
+  ByMode<int> uses_{};
+};
+
+inline PlannerSettings Settings(std::initializer_list<Mode> modes = {Mode::kAr, Mode::kSd,
+                                                                     Mode::kSsd, Mode::kNgram}) {
+  PlannerSettings settings;
+  settings.limits.modes = modes;
+  settings.limits.fallbacks = {};
+  for (const Fallback fallback : {Fallback::kNone, Fallback::kJit, Fallback::kNgram}) {
+    settings.limits.fallbacks.push_back(fallback);
+  }
+  return settings;
+}
+
+}  // namespace foretoken
