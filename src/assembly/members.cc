@@ -16,8 +16,8 @@ constexpr std::string_view kEnsemble = "ensemble";
 // What drafters of texts give together: what a grammar forces and what the text copies, what
 // followed in other texts, in a datastore, and what the target itself held likely behind each
 // token.
-constexpr std::array kTexts = {DrafterId::kProtocol, DrafterId::kSuffix, DrafterId::kRetrieval,
-                               DrafterId::kRecycle};
+constexpr std::array kTexts = {DrafterId::kSuffix, DrafterId::kRecycle, DrafterId::kProtocol,
+                               DrafterId::kRetrieval};
 
 template <typename... Values>
 Error Wrong(std::string_view field, fmt::format_string<Values...> sentence, Values&&... values) {

@@ -229,7 +229,7 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       "ngram)");
   add("--ensemble", &options->ensemble, "LIST",
       "Of modes ensemble and auto: whose proposals become one tree, as in draft,ngram,suffix "
-      "(default: protocol, suffix, retrieval and recycle, in mode ensemble all drafts as well)");
+      "(default: suffix, recycle, protocol and retrieval, in mode ensemble all drafts as well)");
   add("--lookahead-window", &options->window, "W",
       "Columns of guesses in mode lookahead, which it makes n-grams of K + 1 tokens of (default 5)")
       ->check(Between(1, kMaxProposal - 1));

@@ -11,12 +11,18 @@ namespace {
 // A row costs some part of a token even where it is cheap: levels that are reached less often are
 // not asked for.
 constexpr double kLeastReached = 0.05;
+// Nor where even the cheapest row costs more; what others propose too may be likelier than that.
+constexpr double kAgreeing = 0.5;
 // Where a member is not worth asking, it is asked in one round of so many, for so many levels.
 constexpr int kRoundsBetween = 24;
 constexpr int kTriedLevels = 2;
 // Trees have several nodes at a level.
 constexpr int kNodesOfLevel = 4;
 constexpr double kKeepTime = 0.95;
+// What a member was worth of late, and how many of the other sequences' asks count beside one's
+// own.
+constexpr double kKeepWorth = 0.98;
+constexpr double kWorthOfOthers = 16;
 
 bool ProposesTrees(DrafterId id) {
   return InfoOf(id).shape == ProposalShape::kTree || InfoOf(id).shape == ProposalShape::kPricedTree;
@@ -55,10 +61,19 @@ void EnsembleDrafter::Observe(const VerifiedProposal& verified) {
 
 void EnsembleDrafter::SettleSequence(const DraftContext& context, Slot* slot) {
   const auto text = context.tokens.subspan(std::min(slot->tokens, context.tokens.size()));
-  if (slot->tokens > 0) slot->merge.Compare(text, &agreements_, &slot->agreements);
+  PathMerge::Credits credits{};
+  if (slot->tokens > 0) credits = slot->merge.Compare(text, &agreements_, &slot->agreements);
   slot->merge.Clear();
   for (std::size_t i = 0; i < members_.size(); ++i) {
     OfMember& of_member = slot->members[i];
+    if (of_member.asked) {
+      const int tokens = credits[std::min(i, credits.size() - 1)];
+      for (FadingSum* worth : {&members_[i].worth, &of_member.worth}) {
+        worth->Fade(kKeepWorth);
+        worth->Add(tokens);
+      }
+      of_member.asked = false;
+    }
     const Proposal& proposal = of_member.proposal;
     int node = 0;
     for (std::size_t t = 0; t < text.size() && slot->tokens > 0; ++t) {
@@ -112,10 +127,15 @@ double EnsembleDrafter::PriceOf(const Member& member) const {
 int EnsembleDrafter::LevelsFor(const Member& member, const DraftContext& context,
                                OfMember* of_member) const {
   const int first = ProposesTrees(member.id) ? PathRecord::kRanks : 1;
+  double least = kLeastReached;
+  if (!context.row_prices.empty()) {
+    least = std::max(least, kAgreeing * *std::ranges::min_element(context.row_prices));
+  }
+  const double price = PriceOf(member);
   const int levels =
-      ChancesOf(member, *of_member)
-          .Levels(first, context.lookahead, std::max(PriceOf(member), kLeastReached));
-  if (levels > 0) return levels;
+      ChancesOf(member, *of_member).Levels(first, context.lookahead, std::max(price, least));
+  const double worth = of_member->worth.MeanWith(member.worth.MeanWith(0, 0), kWorthOfOthers);
+  if (levels > 0 && worth >= levels * price) return levels;
   if (++of_member->rounds_without < kRoundsBetween) return 0;
   of_member->rounds_without = 0;
   return std::min(kTriedLevels, context.lookahead);
@@ -152,6 +172,7 @@ void EnsembleDrafter::Ask(std::size_t number, std::span<DraftContext> contexts) 
     if (wanted == 0) continue;
     asked_.push_back(ContextFor(member, context, wanted, &of_member.proposal));
     levels += wanted;
+    of_member.asked = true;
     // The first time a draft reads all of the text.
     all_known = all_known && of_member.known;
     of_member.known = true;

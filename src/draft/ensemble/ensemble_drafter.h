@@ -25,7 +25,8 @@ struct EnsembleMember {
 /// proposals become one tree of the nodes that their records say are likeliest to come true.
 ///
 /// A member is asked for so many levels as are worth the time that it takes for one; where none is,
-/// for a few now and then. Its laws are fixed by the text, so it never tells any.
+/// or what was accepted of its proposals and of no earlier member's is not worth its time, for a
+/// few now and then. Its laws are fixed by the text, so it never tells any.
 class EnsembleDrafter final : public Drafter {
  public:
   /// For so many sequences that are decoded together. `level_price`: what a member's level costs,
@@ -45,12 +46,16 @@ class EnsembleDrafter final : public Drafter {
   struct Member : EnsembleMember {
     PathRecord record;   // Of all sequences.
     FadingSum level_ns;  // What a level of its proposals takes, for one sequence.
+    // Tokens that came true by it first, each time that it was asked; at first as if many did.
+    FadingSum worth{.sum = 32, .weight = 8};
     std::int64_t asked = 0;
   };
   // What a sequence knows of a member.
   struct OfMember {
     PathRecord record;
     Proposal proposal;   // Its last one, empty where it was not asked.
+    bool asked = false;  // The last time.
+    FadingSum worth;     // Member::worth, of the sequence.
     bool known = false;  // It has been asked before.
     int rounds_without = 0;
   };

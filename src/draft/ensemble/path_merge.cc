@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace foretoken {
 
@@ -49,8 +50,9 @@ void PathMerge::Add(std::size_t member, const Proposal& proposal, const PathChan
   }
 }
 
-void PathMerge::Compare(std::span<const Token> text, AgreementRecord* all,
-                        AgreementRecord* own) const {
+PathMerge::Credits PathMerge::Compare(std::span<const Token> text, AgreementRecord* all,
+                                      AgreementRecord* own) const {
+  Credits credits{};
   int node = 0;
   for (const Token token : text) {
     int next = 0;
@@ -60,9 +62,11 @@ void PathMerge::Compare(std::span<const Token> text, AgreementRecord* all,
       all->Add(nodes_[child].agreement, right);
       own->Add(nodes_[child].agreement, right);
     }
-    if (next == 0) return;
+    if (next == 0) break;
     node = next;
+    if (nodes_[node].kept) ++credits[std::countr_zero(nodes_[node].agreement.members)];
   }
+  return credits;
 }
 
 void PathMerge::Best(const AgreementChances& chances, int max_depth, int max_nodes,
@@ -70,6 +74,7 @@ void PathMerge::Best(const AgreementChances& chances, int max_depth, int max_nod
   order_.clear();
   for (int node = 1; node <= size(); ++node) {
     Node& at = nodes_[node];
+    at.kept = false;
     at.reached = nodes_[at.parent].reached * chances.Of(at.agreement, 1 - at.wrong);
     if (at.agreement.depth <= max_depth) order_.push_back(static_cast<std::int16_t>(node));
   }
@@ -92,7 +97,8 @@ void PathMerge::Best(const AgreementChances& chances, int max_depth, int max_nod
   number_.assign(nodes_.size(), -1);
   number_[0] = 0;
   for (std::size_t i = 0; i < kept; ++i) {
-    const Node& node = nodes_[order_[i]];
+    Node& node = nodes_[order_[i]];
+    node.kept = true;
     tree->Append(number_[node.parent], node.token);
     number_[order_[i]] = static_cast<std::int8_t>(tree->size());
   }

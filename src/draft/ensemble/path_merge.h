@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,8 +24,11 @@ class PathMerge {
   void Clear();
   /// Merges in the proposal of drafter number `member`, whose records say `chances` of it.
   void Add(std::size_t member, const Proposal& proposal, const PathChances& chances);
+  /// Tokens that came true, by the first drafter that proposed them.
+  using Credits = std::array<int, AgreementRecord::kMembers>;
   /// `text` came: notes in both records which nodes on its way were right, and which were not.
-  void Compare(std::span<const Token> text, AgreementRecord* all, AgreementRecord* own) const;
+  /// Credits are of the nodes that Best had kept.
+  Credits Compare(std::span<const Token> text, AgreementRecord* all, AgreementRecord* own) const;
   /// Fills `tree` with the likeliest nodes: `max_nodes` at most, down to `max_depth`, in the order
   /// of their chances, parents before children. With `prices` (DraftContext::row_prices) as many of
   /// them as gain most: the sum of their chances less their prices.
@@ -40,6 +44,7 @@ class PathMerge {
     std::int16_t parent = 0;
     std::int16_t first_child = 0;  // 0: none.
     std::int16_t sibling = 0;      // The next one; 0: none.
+    bool kept = false;
     Agreement agreement{.depth = 0};
     double wrong = 1;    // P(none of its proposers is right | the parent is).
     double reached = 1;  // P(the text comes to it).

@@ -146,6 +146,19 @@ TEST(PathMerge, WhatAgreementIsWorthIsSeen) {
               0.1);
 }
 
+TEST(PathMerge, WhatCameTrueIsCreditedToWhoeverProposedItFirst) {
+  AgreementRecord record;
+  AgreementRecord own;
+  PathMerge merge(2);
+  merge.Add(0, Chain({1, 2}), Unseen());
+  merge.Add(1, Chain({1, 2, 3, 4}), Unseen());
+  Proposal tree;
+  merge.Best(kNothingSeen, 3, 63, {}, &tree);
+  const PathMerge::Credits credits = merge.Compare(std::vector<Token>{1, 2, 3, 4}, &record, &own);
+  EXPECT_EQ(credits[0], 2);
+  EXPECT_EQ(credits[1], 1);  // The fourth was too deep to be proposed.
+}
+
 TEST(PathRecord, ChancesFollowWhatCameTrue) {
   PathRecord all;
   PathRecord own;
