@@ -1,16 +1,16 @@
 // How long passes of a model take: over rows of one sequence behind a context, all of which want
 // logits, as verification does, and over a prompt of which only the last row does. Usage:
-// pass_bench MODEL PRECISION CORES [ROUNDS [WHERE [SAYS [TAPS [CONTEXT]]]]]: a folder, a GGUF file
-// or the name of a shape of random weights, auto, bf16, f32 or portable, cores such as 0 or 0,1,
-// whether experts lie in memory or are mapped, mmap, how many tokens its lm head says (0: all that
-// it has), and layers such as 2,16,29: then each kind of pass is also timed while it keeps what
-// enters these (-: none), and how many tokens the rows are behind. Every round times each kind of
-// pass in turn; prints a line of JSON with the median milliseconds of each. Every pass has other
-// tokens, so that experts that its rows choose are others too. "eagle3-of-SHAPE" is an EAGLE-3
-// drafter for a shape's target that says 32,000 tokens; its rows read the state that another row
-// has left, as in a chain's later steps. "dflash-of-SHAPE" is a DFlash drafter of five layers,
-// whose rows are a block behind features that it has read; its pass over a prompt reads the
-// features.
+// pass_bench MODEL PRECISION CORES [ROUNDS [WHERE [SAYS [TAPS [CONTEXT [WINDOW [ANCHORS]]]]]]]: a
+// folder, a GGUF file or the name of a shape of random weights, auto, bf16, f32 or portable, cores
+// such as 0 or 0,1, whether experts lie in memory or are mapped, mmap, how many tokens its lm head
+// says (0: all that it has), and layers such as 2,16,29: then each kind of pass is also timed while
+// it keeps what enters these (-: none), how many tokens the rows are behind, and how many of the
+// last and of the first positions attention sees (0: all). Every round times each kind of pass in
+// turn; prints a line of JSON with the median milliseconds of each. Every pass has other tokens, so
+// that experts that its rows choose are others too. "eagle3-of-SHAPE" is an EAGLE-3 drafter for a
+// shape's target that says 32,000 tokens; its rows read the state that another row has left, as in
+// a chain's later steps. "dflash-of-SHAPE" is a DFlash drafter of five layers, whose rows are a
+// block behind features that it has read; its pass over a prompt reads the features.
 
 #include <fmt/core.h>
 
@@ -193,7 +193,7 @@ std::string MediansJson(std::span<const Passes> passes,
 
 Result<std::string> Measure(const std::string& path, const std::string& precision_name,
                             Device* device, int rounds, ExpertsPlace experts, int says,
-                            const std::vector<int>& taps, int context) {
+                            const std::vector<int>& taps, int context, const AttentionRule& sees) {
   std::optional<Checkpoint> checkpoint;
   ModelConfig config;
   if (std::filesystem::exists(path)) {
@@ -202,6 +202,11 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
   } else {
     FT_ASSIGN_OR_RETURN(config, ShapeOf(path));
     config.max_positions = std::max(config.max_positions, context + kPrompt);
+  }
+  for (LayerSpec& layer : config.layers) {
+    if (sees.window == 0 || layer.attention.heads == 0) continue;
+    layer.attention.window = sees.window;
+    layer.attention.anchors = sees.anchors;
   }
   if (says > 0 && says < config.vocabulary) {
     std::vector<Token> tokens(static_cast<std::size_t>(says));
@@ -257,7 +262,7 @@ int main(int argc, char** argv) {
   if (argc < 4) {
     std::fputs(
         "usage: pass_bench MODEL PRECISION CORES [ROUNDS [memory|mmap [SAYS [LAYER,LAYER...|- "
-        "[CONTEXT]]]]]\n",
+        "[CONTEXT [WINDOW [ANCHORS]]]]]]]\n",
         stderr);
     return 2;
   }
@@ -278,9 +283,11 @@ int main(int argc, char** argv) {
     at = *end == ',' && end != at ? end + 1 : "";
   }
   const int context = argc > 8 ? std::max(1, std::atoi(argv[8])) : kUsualContext;
+  const AttentionRule sees{.window = argc > 9 ? std::max(0, std::atoi(argv[9])) : 0,
+                           .anchors = argc > 10 ? std::max(0, std::atoi(argv[10])) : 0};
   Result<std::string> result = std::string();
   device.Run([&] {
-    result = Measure(argv[1], argv[2], &device, rounds, experts, says, taps, context);
+    result = Measure(argv[1], argv[2], &device, rounds, experts, says, taps, context, sees);
     return 0;
   });
   fmt::print("{}\n", result.ok() ? *result : result.error().message);

@@ -90,6 +90,15 @@ TEST(SelfKv, NothingIsAllocatedInSteadyState) {
   }
 }
 
+// A draft whose keys and values are given back as it goes on, those of its anchors kept.
+TEST(DraftWindow, NothingIsAllocatedInSteadyState) {
+  DraftOptions draft = BundledDraft();
+  draft.window = DraftWindow{.positions = 16};
+  for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
+    ExpectNoneInSteadyState({.mode = mode, .batch = 2, .width = 3}, draft);
+  }
+}
+
 TEST(JudgedAllocations, NoneInSteadyState) {
   const TemporaryFolder folder;
   const auto hidden = static_cast<std::size_t>(BundledTarget()->model->config().hidden);
