@@ -296,6 +296,78 @@ TEST(SelfKv, TheEngineAcceptsOfAnExitWhatItWouldWithItsOwn) {
   EXPECT_NE(accepted(skip, 1), accepted(with_own(skip), 1));
 }
 
+// As a first stage, with a helper; and beside texts, in whose tree it has a part.
+TEST(SelfKv, MembersEmitTheTokensOfAr) {
+  constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
+  constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
+  const Decoded truth =
+      Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, SelfDraft("exit=3"));
+  for (const char* own : {"exit=3", "skip=a2,m3"}) {
+    const DraftOptions draft = SelfDraft(own);
+    const SpeculationPlan plan{.lookahead = 5, .tree_width = 2, .max_nodes = 16};
+    const SpeculationPlan chain{.lookahead = 5};
+    const Decoded sd = Decode(Mode::kSd, {.plan = chain, .max_batch = 3}, draft);
+    for (const Mode mode : {kStaged, kEnsemble}) {
+      const EngineConfig tiny{.plan = plan,
+                              .max_batch = 5,
+                              .max_context = 160,
+                              .kv_tokens = 256,
+                              .prefix_cache = false};
+      const Decoded crowded = Decode(mode, tiny, draft);
+      EXPECT_EQ(crowded.tokens, truth.tokens) << own << ModeName(mode);
+      EXPECT_GT(crowded.preemptions, 0) << own << ModeName(mode);
+      const Decoded decoded = Decode(mode, {.plan = chain, .max_batch = 3}, draft);
+      EXPECT_EQ(decoded.tokens, truth.tokens) << own << ModeName(mode);
+      EXPECT_GT(decoded.accepted, 0) << own << ModeName(mode);
+      EXPECT_GT(decoded.cached, 0) << own << ModeName(mode);
+      if (mode == kStaged) {
+        EXPECT_EQ(decoded.accepted, sd.accepted) << own;
+      }
+    }
+  }
+}
+
+// A first stage reads nothing of a text, and has nothing to propose where it is not shown it.
+TEST(SelfKv, AFirstStageProposesWhatItWouldAlone) {
+  TargetSequence target(StoryPrompts()[1]);
+  const auto draft = Draft("skip=a2,m3");
+  const auto staged =
+      MakeDrafter(DrafterId::kStaged,
+                  {.vocabulary = draft->config().vocabulary,
+                   .max_sequences = 2,
+                   .max_context = 256,
+                   .members = {{.id = DrafterId::kModel, .draft = draft, .on_target_kv = true},
+                               {.id = DrafterId::kNgram}}});
+  Proposing alone("skip=a2,m3", true);
+  TokenHistory history(draft->config().vocabulary);
+  const SamplingParams sampling{.temperature = 0.7F, .seed = 3};
+  for (int round = 0; round < 4; ++round) {
+    Proposal proposal;
+    const auto propose = [&](TargetKv kv) {
+      draft->rows = 0;
+      DraftContext context{.sequence = 1,
+                           .tokens = target.tokens(),
+                           .sampling = &sampling,
+                           .history = &history,
+                           .target_kv = kv,
+                           .lookahead = 6,
+                           .max_nodes = 6,
+                           .proposal = &proposal};
+      staged->Propose({&context, 1});
+    };
+    propose({});
+    EXPECT_EQ(proposal.size(), 0);
+    EXPECT_EQ(draft->rows, 0);
+    propose(target.kv());
+    EXPECT_GE(draft->rows, 6);
+    EXPECT_LE(draft->rows, 2 * 6);
+    const Plan plan{.lookahead = 6, .max_nodes = 6};
+    const Proposal expected = alone.Propose(target.tokens(), target.kv(), plan);
+    ExpectSame(proposal, expected);
+    target.Append(std::vector<Token>{expected.tokens[0], expected.tokens[1]});
+  }
+}
+
 TEST(SelfKv, ADraftByTextHasItsOwn) {
   DraftOptions draft = SelfDraft("exit=5");
   draft.by_text = true;
