@@ -327,24 +327,24 @@ TEST(SelfKv, MembersEmitTheTokensOfAr) {
   }
 }
 
-// A first stage reads nothing of a text, and has nothing to propose where it is not shown it.
-TEST(SelfKv, AFirstStageProposesWhatItWouldAlone) {
-  TargetSequence target(StoryPrompts()[1]);
-  const auto draft = Draft("skip=a2,m3");
-  const auto staged =
-      MakeDrafter(DrafterId::kStaged,
-                  {.vocabulary = draft->config().vocabulary,
-                   .max_sequences = 2,
-                   .max_context = 256,
-                   .members = {{.id = DrafterId::kModel, .draft = draft, .on_target_kv = true},
-                               {.id = DrafterId::kNgram}}});
-  Proposing alone("skip=a2,m3", true);
-  TokenHistory history(draft->config().vocabulary);
-  const SamplingParams sampling{.temperature = 0.7F, .seed = 3};
-  for (int round = 0; round < 4; ++round) {
-    Proposal proposal;
+// A first stage, and what is in an ensemble, reads nothing of a text and drafts where it is shown
+// the target's.
+TEST(SelfKv, AMemberProposesWhatItWouldAlone) {
+  for (const DrafterId id : {DrafterId::kStaged, DrafterId::kEnsemble}) {
+    TargetSequence target(StoryPrompts()[1]);
+    const auto draft = Draft("skip=a2,m3");
+    const auto whole = MakeDrafter(
+        id, {.vocabulary = draft->config().vocabulary,
+             .max_sequences = 2,
+             .max_context = 256,
+             .members = {{.id = DrafterId::kModel, .draft = draft, .on_target_kv = true},
+                         {.id = DrafterId::kNgram}}});
+    Proposing alone("skip=a2,m3", true);
+    TokenHistory history(draft->config().vocabulary);
+    const SamplingParams sampling{.temperature = 0.7F, .seed = 3};
     const auto propose = [&](TargetKv kv) {
       draft->rows = 0;
+      Proposal proposal;
       DraftContext context{.sequence = 1,
                            .tokens = target.tokens(),
                            .sampling = &sampling,
@@ -353,18 +353,25 @@ TEST(SelfKv, AFirstStageProposesWhatItWouldAlone) {
                            .lookahead = 6,
                            .max_nodes = 6,
                            .proposal = &proposal};
-      staged->Propose({&context, 1});
+      whole->Propose({&context, 1});
+      return proposal;
     };
-    propose({});
-    EXPECT_EQ(proposal.size(), 0);
-    EXPECT_EQ(draft->rows, 0);
-    propose(target.kv());
-    EXPECT_GE(draft->rows, 6);
-    EXPECT_LE(draft->rows, 2 * 6);
-    const Plan plan{.lookahead = 6, .max_nodes = 6};
-    const Proposal expected = alone.Propose(target.tokens(), target.kv(), plan);
-    ExpectSame(proposal, expected);
-    target.Append(std::vector<Token>{expected.tokens[0], expected.tokens[1]});
+    if (id == DrafterId::kStaged) {
+      EXPECT_EQ(propose({}).size(), 0);
+      EXPECT_EQ(draft->rows, 0);
+    }
+    for (int round = 0; round < 4; ++round) {
+      const Proposal proposal = propose(target.kv());
+      EXPECT_LE(draft->rows, 2 * 6);
+      const Proposal expected = alone.Propose(target.tokens(), target.kv(), {6, 1, 6});
+      if (id == DrafterId::kStaged) {
+        ExpectSame(proposal, expected);
+      } else if (round == 0) {  // Afterwards the clock says how much it is asked for.
+        EXPECT_GT(draft->rows, 0);
+        EXPECT_EQ(proposal.tokens[0], expected.tokens[0]);
+      }
+      target.Append(std::vector<Token>{expected.tokens[0], expected.tokens[1]});
+    }
   }
 }
 
