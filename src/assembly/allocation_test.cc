@@ -119,7 +119,8 @@ INSTANTIATE_TEST_SUITE_P(
     Observing, Allocations,
     testing::Combine(testing::Values(Mode{Schedule::kBefore, DrafterId::kJacobi},
                                      Mode{Schedule::kBefore, DrafterId::kLookahead},
-                                     Mode{Schedule::kBefore, DrafterId::kRecycle}),
+                                     Mode{Schedule::kBefore, DrafterId::kRecycle},
+                                     Mode{Schedule::kBefore, DrafterId::kRacer}),
                      testing::Values(0.0F, 1.0F), testing::Values(1, 3), testing::Values(1)));
 
 }  // namespace

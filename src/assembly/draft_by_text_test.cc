@@ -42,12 +42,6 @@ DraftOptions Letters() {
   return variant.Options();
 }
 
-std::unique_ptr<Engine> Make(Mode mode, EngineConfig options, const DraftOptions& draft) {
-  auto engine = MakeEngine(mode, options, BundledTarget(), draft);
-  EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
-  return std::move(engine).value();
-}
-
 std::vector<std::vector<Token>> Prompts() {
   std::vector<std::vector<Token>> prompts = StoryPrompts();
   const char* odd = "Lily said: “naïve café” — 你好 \U0001F600\U0001F680 and then";
@@ -60,12 +54,7 @@ std::vector<std::vector<Token>> Prompts() {
 std::vector<std::vector<Token>> Generated(Mode mode, const EngineConfig& options,
                                           const DraftOptions& draft,
                                           const SamplingParams& sampling) {
-  const auto engine = Make(mode, options, draft);
-  std::vector<std::vector<Token>> tokens;
-  for (const auto& output : Generate(*engine, Prompts(), sampling, kStop)) {
-    tokens.push_back(output.tokens);
-  }
-  return tokens;
+  return TokensOf(Generate(*Make(mode, options, draft), Prompts(), sampling, kStop));
 }
 
 TEST(DraftByText, TheTokensAreTheTargets) {
@@ -204,11 +193,8 @@ TEST(DraftByText, AutoDraftsByTextBeforePassesOnly) {
   EXPECT_TRUE(engine->Offers(Mode::kSd));
   EXPECT_FALSE(engine->Offers(Mode::kSsd));
   const SamplingParams sampling{.temperature = 0.7F, .seed = 31};
-  std::vector<std::vector<Token>> tokens;
-  for (const auto& output : Generate(*engine, Prompts(), sampling, kStop)) {
-    tokens.push_back(output.tokens);
-  }
-  EXPECT_EQ(tokens, Generated(Mode::kAr, {}, {}, sampling));
+  EXPECT_EQ(TokensOf(Generate(*engine, Prompts(), sampling, kStop)),
+            Generated(Mode::kAr, {}, {}, sampling));
 }
 
 }  // namespace

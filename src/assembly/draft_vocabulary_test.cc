@@ -58,21 +58,10 @@ std::vector<float> LogitsOf(const LoadedModel& loaded) {
   return {logits, logits + prompt.size() * DraftVariant::kAll};
 }
 
-std::unique_ptr<Engine> Make(Mode mode, EngineConfig options, const DraftOptions& draft) {
-  auto engine = MakeEngine(mode, options, BundledTarget(), draft);
-  EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
-  return std::move(engine).value();
-}
-
-std::vector<std::vector<Token>> Generated(Mode mode, EngineConfig options,
+std::vector<std::vector<Token>> Generated(Mode mode, const EngineConfig& options,
                                           const DraftOptions& draft,
                                           const SamplingParams& sampling) {
-  const auto engine = Make(mode, options, draft);
-  std::vector<std::vector<Token>> tokens;
-  for (const auto& output : Generate(*engine, StoryPrompts(), sampling, kStop)) {
-    tokens.push_back(output.tokens);
-  }
-  return tokens;
+  return TokensOf(Generate(*Make(mode, options, draft), StoryPrompts(), sampling, kStop));
 }
 
 TEST(DraftVocabulary, ADraftUnderOtherIdsIsTheSameModel) {

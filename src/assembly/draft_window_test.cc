@@ -269,12 +269,6 @@ class WindowedDraft : public testing::TestWithParam<Case> {
   }
 };
 
-std::vector<std::vector<Token>> TokensOf(const std::vector<Collector::Output>& outputs) {
-  std::vector<std::vector<Token>> tokens;
-  for (const auto& output : outputs) tokens.push_back(output.tokens);
-  return tokens;
-}
-
 // Prompts of 250 tokens and 120 more, twice, so that the second time prefixes are found.
 TEST_P(WindowedDraft, EveryTokenOfALongTextEqualsAr) {
   static const std::vector<std::vector<Token>> prompts = Stories(250);

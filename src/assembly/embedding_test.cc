@@ -15,13 +15,6 @@ namespace {
 
 constexpr Pooling kPoolings[] = {Pooling::kMean, Pooling::kLast};
 
-std::unique_ptr<Engine> Make(Mode mode, const EngineConfig& options,
-                             LoadedModel* target = BundledTarget()) {
-  auto engine = MakeEngine(mode, options, target, BundledDraft());
-  EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
-  return std::move(engine).value();
-}
-
 std::vector<std::vector<Token>> Prompts() {
   auto prompts = StoryPrompts();
   prompts.push_back({prompts[0][0]});
@@ -162,7 +155,7 @@ TEST(Embedding, IsThatOfAnotherProgram) {
       LoadModel({.path = BundledModel("demo-target")},
                 std::make_shared<Device>(CoreSet{AvailableCores().front()}), Precision::kF32);
   ASSERT_TRUE(target.ok());
-  const auto engine = Make(Mode::kAr, {.max_batch = 2}, target->get());
+  const auto engine = Make(Mode::kAr, {.max_batch = 2}, {}, target->get());
   Collector collector;
   const auto prompt = golden["prompt_ids"].get<std::vector<Token>>();
   const std::pair<Pooling, std::string> poolings[] = {{Pooling::kMean, "mean"},

@@ -87,6 +87,15 @@ inline Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineConfig&
   return MakeEngine(std::span(&mode, 1), config, target, std::span(&draft, 1), measuring);
 }
 
+/// The same where nothing is in its way; what is fails the test.
+inline std::unique_ptr<Engine> Make(Mode mode, const EngineConfig& config,
+                                    const DraftOptions& draft = BundledDraft(),
+                                    LoadedModel* target = BundledTarget()) {
+  auto engine = MakeEngine(mode, config, target, draft);
+  EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
+  return std::move(engine).value();
+}
+
 /// The outputs of `ids`, in their order, once the engine has run dry.
 inline std::vector<Collector::Output> Finish(Engine& engine, Collector* collector,
                                              const std::vector<SequenceId>& ids) {
@@ -114,6 +123,12 @@ inline std::vector<Collector::Output> Generate(Engine& engine,
     ids.push_back(*id);
   }
   return Finish(engine, &collector, ids);
+}
+
+inline std::vector<std::vector<Token>> TokensOf(const std::vector<Collector::Output>& outputs) {
+  std::vector<std::vector<Token>> tokens;
+  for (const auto& output : outputs) tokens.push_back(output.tokens);
+  return tokens;
 }
 
 inline std::vector<std::vector<Token>> StoryPrompts() {

@@ -327,6 +327,11 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
     std::erase(offered, Mode::kSsd);
     options = OptionsFor(offered, wanted, target->model->config());
   }
+  const std::vector<DrafterId>& ensemble = members[kEnsemble.drafter];
+  if (options.planner.has_value() && !ensemble.empty() &&
+      std::ranges::none_of(ensemble, IsDraftModel)) {
+    options.planner->aside = kEnsemble.drafter;
+  }
   FT_ASSIGN_OR_RETURN(options.judge, OpenJudge(options.lossy, *target));
   EngineModels models{.target = target, .drafts = {}};
   for (const DrafterId id : kDraftModels) {

@@ -29,21 +29,13 @@ const std::vector<SamplingParams>& Settings() {
   return settings;
 }
 
-std::unique_ptr<Engine> Make(Mode mode, const EngineConfig& config) {
-  auto engine = MakeEngine(mode, config, BundledTarget(), DraftOptions{});
-  EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
-  return std::move(engine).value();
-}
-
 // By setting and prompt.
 const std::vector<std::vector<Token>>& Truth(std::size_t setting) {
   static std::map<std::size_t, std::vector<std::vector<Token>>> known;
   auto& truth = known[setting];
   if (truth.empty()) {
-    const auto engine = Make(Mode::kAr, {.max_batch = 1, .prefix_cache = false});
-    for (const auto& output : Generate(*engine, StoryPrompts(), Settings()[setting], kStop)) {
-      truth.push_back(output.tokens);
-    }
+    const auto engine = Make(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, DraftOptions{});
+    truth = TokensOf(Generate(*engine, StoryPrompts(), Settings()[setting], kStop));
   }
   return truth;
 }
@@ -63,7 +55,7 @@ void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 class Observing : public testing::TestWithParam<Case> {};
 
 TEST_P(Observing, EveryTokenEqualsAr) {
-  const auto engine = Make(GetParam().mode, GetParam().options);
+  const auto engine = Make(GetParam().mode, GetParam().options, DraftOptions{});
   for (std::size_t s = 0; s < Settings().size(); ++s) {
     int rounds = 0;
     int tokens = 0;
@@ -78,7 +70,7 @@ TEST_P(Observing, EveryTokenEqualsAr) {
 }
 
 TEST_P(Observing, AlsoWhereSequencesMakeRoomAndComeBack) {
-  const auto engine = Make(GetParam().mode, GetParam().options);
+  const auto engine = Make(GetParam().mode, GetParam().options, DraftOptions{});
   Collector collector;
   std::vector<SequenceId> ids;
   for (const auto& prompt : StoryPrompts()) {

@@ -26,12 +26,6 @@ std::vector<Bits> BitsOf(const std::vector<std::vector<TokenLogprob>>& logprobs)
   return all;
 }
 
-std::unique_ptr<Engine> Make(Mode mode, const EngineConfig& options) {
-  auto engine = MakeEngine(mode, options, BundledTarget(), BundledDraft());
-  EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
-  return std::move(engine).value();
-}
-
 std::vector<std::vector<Token>> Prompts() {
   auto prompts = StoryPrompts();
   prompts.push_back({prompts[0][0]});  // Nothing to score.

@@ -21,16 +21,10 @@ using testing::HasSubstr;
 constexpr StopRules kStop{.max_tokens = 64};
 constexpr std::size_t kAll = DraftVariant::kAll;
 
-std::vector<std::vector<Token>> Generated(Mode mode, EngineConfig options,
+std::vector<std::vector<Token>> Generated(Mode mode, const EngineConfig& options,
                                           const DraftOptions& draft,
                                           const SamplingParams& sampling) {
-  auto engine = MakeEngine(mode, options, BundledTarget(), draft);
-  EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
-  std::vector<std::vector<Token>> tokens;
-  for (const auto& output : Generate(**engine, StoryPrompts(), sampling, kStop)) {
-    tokens.push_back(output.tokens);
-  }
-  return tokens;
+  return TokensOf(Generate(*Make(mode, options, draft), StoryPrompts(), sampling, kStop));
 }
 
 // How often the target says each token, and the stories' prompts have it.

@@ -3,16 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "assembly/engine_testing.h"
 #include "assembly/speculator_testing.h"
 #include "backend/device.h"
 #include "base/clock.h"
+#include "base/temporary_testing.h"
 #include "draft/registry.h"
 #include "engine/rules.h"
 #include "model/model_weights.h"
 #include "model/translated_model.h"
+#include "tokenizer/pair/text_pair.h"
+#include "tokenizer/tokenizer_testing.h"
 
 namespace foretoken {
 namespace {
@@ -21,8 +25,8 @@ constexpr int kVocabulary = 8;
 constexpr int kCompared = 3;  // Tokens.
 constexpr int kLookahead = 2;
 
-// What drafts; all but the first read the target's states or say all positions in one pass.
-enum class Draft { kModel, kEagle3, kPard, kDflash, kDspark, kPeagle, kMedusa, kHydra };
+// What drafts; all but the first two read the target's states or say all positions in one pass.
+enum class Draft { kModel, kByText, kEagle3, kPard, kDflash, kDspark, kPeagle, kMedusa, kHydra };
 
 struct Setting {
   std::string name;
@@ -37,11 +41,17 @@ struct Setting {
 
   // SSD's rounds wait for another thread; that laws travel with proposals shows in fewer.
   int requests() const { return mode == Mode::kSsd ? 1'500 : 12'000; }
-  bool reads_states() const { return draft != Draft::kModel && draft != Draft::kPard; }
+  bool reads_states() const {
+    return draft != Draft::kModel && draft != Draft::kByText && draft != Draft::kPard;
+  }
   int batch() const { return mode != Mode::kSsd ? 16 : fallback == Fallback::kJit ? 1 : 4; }
 };
 
 std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
+
+// What a draft by text has for the target's letters: some together, and in another order.
+constexpr const char* kTargetWords[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+constexpr const char* kDraftWords[] = {"h", "f", "d", "b", "a", "c", "e", "g", "bf", "cf", "gh"};
 
 ModelConfig TinyShape(int hidden) {
   return LlamaConfig({.hidden = hidden,
@@ -70,6 +80,9 @@ ModelConfig DraftShape(const Setting& setting) {
   ModelConfig shape = TinyShape(heads ? kTargetHidden : 16);
   switch (setting.draft) {
     case Draft::kModel:
+      return shape;
+    case Draft::kByText:
+      shape.vocabulary = static_cast<int>(std::size(kDraftWords));
       return shape;
     case Draft::kEagle3:
       shape.feature = Features(Join::kAttended);
@@ -116,6 +129,31 @@ ModelConfig DraftShape(const Setting& setting) {
   shape.feature = Features(Join::kContext);
   for (LayerSpec& layer : shape.layers) layer.attention.both_ways = true;
   return shape;
+}
+
+/// The target's words and the draft's, each made by BPE: of those of two letters by a merge.
+std::shared_ptr<const TextPair> Pair() {
+  const auto tokenizer = [](std::span<const char* const> words) {
+    nlohmann::json model = {{"type", "BPE"}, {"merges", nlohmann::json::array()}};
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::string word = words[i];
+      model["vocab"][word] = i;
+      if (word.size() == 2) model["merges"].push_back(word.substr(0, 1) + " " + word.substr(1));
+    }
+    const TemporaryFolder folder;
+    folder.Write(
+        "tokenizer.json",
+        nlohmann::json{{"added_tokens", nlohmann::json::array()},
+                       {"normalizer", nullptr},
+                       {"pre_tokenizer",
+                        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+                       {"post_processor", nullptr},
+                       {"decoder", {{"type", "ByteLevel"}}},
+                       {"model", model}}
+            .dump());
+    return MustLoad(folder.path());
+  };
+  return MakeTextPair(tokenizer(kTargetWords), tokenizer(kDraftWords));
 }
 
 /// A model on a device of its own.
@@ -170,7 +208,11 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     if (setting.mode == Mode::kSd) {
       const std::shared_ptr<Model> draft(std::shared_ptr<Model>(), draft_.model.get());
       proposers.before[DrafterId::kModel] =
-          MakeModelDrafter({.max_sequences = options.max_batch, .max_context = 64, .draft = draft});
+          MakeModelDrafter({.vocabulary = kVocabulary,
+                            .max_sequences = options.max_batch,
+                            .max_context = 64,
+                            .draft = draft,
+                            .text = setting.draft == Draft::kByText ? Pair() : nullptr});
     } else if (setting.mode.before()) {
       proposers.before[setting.mode.drafter] = MakeDrafter(
           setting.mode.drafter,
@@ -394,6 +436,10 @@ INSTANTIATE_TEST_SUITE_P(
             .name = "JacobiTopP", .mode = {Schedule::kBefore, DrafterId::kJacobi}, .top_p = 0.8F},
         Setting{.name = "Lookahead", .mode = {Schedule::kBefore, DrafterId::kLookahead}},
         Setting{.name = "Recycle", .mode = {Schedule::kBefore, DrafterId::kRecycle}},
+        Setting{.name = "Racer", .mode = {Schedule::kBefore, DrafterId::kRacer}},
+        Setting{.name = "RacerTopP", .mode = {Schedule::kBefore, DrafterId::kRacer}, .top_p = 0.8F},
+        Setting{.name = "SdByText", .mode = Mode::kSd, .draft = Draft::kByText},
+        Setting{.name = "SdByTextTopP", .mode = Mode::kSd, .top_p = 0.8F, .draft = Draft::kByText},
         Setting{.name = "Ngram", .mode = Mode::kNgram}, Setting{.name = "Ssd", .mode = Mode::kSsd},
         Setting{.name = "SsdSaguaro", .mode = Mode::kSsd, .saguaro_c = 0.3F},
         Setting{.name = "SsdSaguaroAtZeroTopP",

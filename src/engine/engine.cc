@@ -320,6 +320,7 @@ bool Engine::Impl::Step() {
     return !scheduler.waiting().empty();
   }
   WorkOnMasks();
+  if (planning.has_value()) planning->AskAside(running(), &drafters);
   Propose();
   const bool planned = target_pass.Plan(drafters.budget(), &scheduler, &round);
   EndSpeculationOfPreempted();
@@ -424,6 +425,7 @@ void Engine::Impl::VerifyPass(Logits logits) {
                     ProposalMaskSteps(round.pass.size()), sequence);
     round.choose_ns += NowNs() - start;
     drafters.Observe(logits, *sequence);
+    if (planning.has_value()) planning->TellAside(logits, *sequence, &drafters);
     CommitOutcome(target_pass.memory(), sequence);
   }
 }

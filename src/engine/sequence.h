@@ -97,6 +97,8 @@ class Sequence {
   SpeculationPlan plan;
   std::optional<SequenceEstimate> estimate;  ///< The planner's, where it makes the plans.
   Proposal proposal;
+  Proposal aside;                   ///< What PlannerSettings::aside would have proposed ...
+  std::size_t aside_behind = 0;     ///< ... behind so many tokens; 0: it was not asked.
   std::span<const Token> scripted;  ///< ScriptedAnswer::answer to its prompt.
   bool draws = false;               ///< Proposals are drawn, to be verified by rejection.
   ProposalLaws laws;                ///< Of `proposal`, where it is drawn.

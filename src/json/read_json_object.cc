@@ -8,15 +8,19 @@
 
 namespace foretoken {
 
+Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where) {
+  auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return InvalidInput(fmt::format("{}: is not a JSON object", where));
+  return json;
+}
+
 Result<nlohmann::json> ReadJsonObject(const std::filesystem::path& path, std::string_view usual) {
   constexpr std::size_t kMaxBytes = 1 << 20;
   const Result<std::string> text = ReadFile(path, kMaxBytes);
   if (!text.ok()) {
     return InvalidInput(fmt::format("{}: {}; {}", path.string(), text.error().message, usual));
   }
-  auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return InvalidInput(path.string() + ": not a JSON object");
-  return json;
+  return ParseJsonObject(*text, path.string());
 }
 
 }  // namespace foretoken

@@ -8,6 +8,9 @@
 
 namespace foretoken {
 
+/// The JSON object that a text is; `where` begins the sentence that refuses what is none.
+Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where);
+
 /// The JSON object that a small file holds. Where the file cannot be read the error goes on with
 /// `usual`, which says what is usually there.
 Result<nlohmann::json> ReadJsonObject(const std::filesystem::path& path, std::string_view usual);

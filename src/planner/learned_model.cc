@@ -165,14 +165,19 @@ void LearnedModel::ObserveDrafting(const PassObservation& pass) {
   const DrafterId drafter = pass.mode->drafter;
   Source& source = sources_[drafter];
   if (!prior_.DraftsOnTarget(*pass.mode)) {
-    source.us.Fade(kKeepPass);
-    source.us.Add(std::min(pass.wait_us, pass.pass_us) / pass.sequences);
+    ObserveAsking(drafter, std::min(pass.wait_us, pass.pass_us) / pass.sequences);
     return;
   }
   const DraftPassShape& passes = prior_.drafts[drafter].pass;
   source.on_target.Fade(kKeepPass);
   source.on_target.Add(pass.sequences * passes.Rows(pass.lookahead), pass.context,
                        pass.wait_us / passes.Count(pass.lookahead));
+}
+
+void LearnedModel::ObserveAsking(DrafterId drafter, double us) {
+  FadingMean& usual = sources_[drafter].us;
+  usual.Fade(kKeepPass);
+  usual.Add(us);
 }
 
 void LearnedModel::ObservePass(const PassObservation& pass, double round_us, bool settled) {

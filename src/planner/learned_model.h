@@ -22,6 +22,8 @@ class LearnedModel {
   /// they attend to, and time with all that belongs to them.
   void ObserveDraft(double rows, double context, double us);
   void ObserveProposal(const ProposalObservation& proposal, SequenceEstimate* sequence);
+  /// A drafter of texts took so long to propose for one sequence.
+  void ObserveAsking(DrafterId drafter, double us);
 
   /// What is believed now, of this sequence.
   CostModel Model(const SequenceEstimate& sequence) const;

@@ -42,6 +42,8 @@ class OnlinePlanner {
     learned_.ObserveProposal(proposal, sequence);
   }
 
+  void ObserveAsking(DrafterId drafter, double us) { learned_.ObserveAsking(drafter, us); }
+
   /// The plan from now on: often `current`. Cheap when it is too early for another look.
   SpeculationPlan Replan(const SpeculationPlan& current, const Workload& load,
                          SequenceEstimate* sequence);

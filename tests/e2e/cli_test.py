@@ -68,15 +68,16 @@ class GoodInput(CliTest):
                                          "--json").stdout)
         self.assertRegex(report["draft"], r"^demo-draft, .+")
         self.assertRegex(report["planner"]["reason"], r"^Choice: .*\bsd2? ")
-        self.succeed("verify", "--limit", 2, "-n", 24, *drafts,
-                     "--modes", "sd,sd2,auto,staged,ensemble")
+        self.succeed("verify", "--limit", 2, "-n", 24, *drafts, "--modes",
+                     "sd,sd2,auto,staged,ensemble", "--batches", "1,4", "--temps", "0,0.8",
+                     "--sampler-sets", "none")
 
     def test_drafters_that_learn_from_the_target_give_the_same_text(self):
         modes = "jacobi,lookahead,recycle,racer"
         report = json.loads(self.succeed(
             "verify", "--limit", 2, "-n", 32, "--modes", modes, "--temps", "0,0.8",
-            "--sampler-sets", "none", "--lookahead-window", 4, "--lookahead-guesses", 3,
-            "--json", "-").stdout)
+            "--sampler-sets", "none", "--batches", "1,4", "--lookahead-window", 4,
+            "--lookahead-guesses", 3, "--json", "-").stdout)
         self.assertTrue(report["identical"])
         report = json.loads(self.succeed(
             "bench", "--limit", 1, "-n", 48, "--modes", "ar," + modes, "-k", 6,
@@ -448,7 +449,8 @@ class GoodInput(CliTest):
         for precision in ("auto", "portable"):
             text = self.succeed("verify", "--kv", "q8_0", "--precision", precision, "--limit", 2,
                                 "-n", 32, "--batches", "1,3", "--temps", "0,1.0", "--prefix-cache",
-                                "on,off", "--preempt", "0.05", "--json", "-").stdout
+                                "on,off", "--preempt", "0.05", "--sampler-sets", "none", "--json",
+                                "-").stdout
             report = json.loads(text)
             self.assertTrue(report["identical"])
             self.assertEqual(report["kv"], "q8_0")

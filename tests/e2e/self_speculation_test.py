@@ -2,11 +2,18 @@
 """A target that drafts for itself: self_speculation_test.py PROGRAM SOURCE_DIRECTORY [TEST]..."""
 
 import json
+import pathlib
+import shutil
+import sys
 import unittest
 
 from command_line import MODELS, CliTest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from letter_tokenizer import write_tokenizer
+
 TARGET = MODELS / "demo-target"  # Of 6 layers.
+FAMILIES = MODELS.parent / "tests/golden/families"
 
 
 class SelfSpeculation(CliTest):
@@ -45,6 +52,18 @@ class SelfSpeculation(CliTest):
         self.assertTrue(shown["shares_weights"])
         text = self.succeed("inspect", TARGET, "-md", "self:skip=a1", "--no-measuring").stdout
         self.assertIn("attention of 5 and the MLPs of 6 of 6 layers", text)
+
+    def test_inspect_says_whose_keys_and_values_it_uses(self):
+        hybrid = shutil.copytree(FAMILIES / "qwen3_next", self.folder / "hybrid")
+        write_tokenizer(hybrid)
+        for target, options, used, said in (
+                (TARGET, (), True, "the target's in mode sd; in mode ssd its own"),
+                (TARGET, ("--draft-weights", "q8_0"), False, "its own, as its weights are"),
+                (hybrid, (), False, "its own, as recurrent layers move one state on")):
+            shown = ("inspect", target, "-md", "self:exit=1", "--no-measuring", *options)
+            draft = json.loads(self.succeed(*shown, "--json").stdout)["draft"]
+            self.assertEqual(draft["on_target_kv"], used, options)
+            self.assertIn(f"keys, values    {said}\n", self.succeed(*shown).stdout)
 
     def test_the_set_that_is_searched_for(self):
         found = self.folder / "skip.json"

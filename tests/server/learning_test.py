@@ -38,8 +38,9 @@ class Learning(unittest.TestCase):
         shutil.copytree(model, part)
         part.rename(part.with_suffix(""))
 
-    def decode_until(self, server, done):
-        return server.complete_until_learned(done, 120, "Story:", max_tokens=24, temperature=0.8)
+    def decode_until(self, server, done, **pace):
+        return server.complete_until_learned(done, 120, "Story:", max_tokens=24, temperature=0.8,
+                                             **pace)
 
     def test_uses_what_drafts_better(self):
         asked = {"max_tokens": 60, "temperature": 0.7, "seed": 5, "ignore_eos": True}
@@ -48,7 +49,8 @@ class Learning(unittest.TestCase):
             self.assertEqual(status, 200, first)
             self.decode_until(server, lambda now: now["held_back"] >= 8)
             self.offer("00001", MODELS / "demo-target")
-            stats = self.decode_until(server, lambda now: now["kept"] == 1)
+            stats = self.decode_until(server, lambda now: now["kept"] == 1, at_once=1,
+                                      pause=0.2)
             self.assertEqual(stats["draft"], "00001")
             self.assertGreater(stats["tokens_per_round"], 1)
             self.assertIsNone(stats["failure"])
@@ -56,7 +58,8 @@ class Learning(unittest.TestCase):
             self.assertEqual(again["choices"][0]["text"], first["choices"][0]["text"])
             self.assertLess(again["usage"]["rounds"], first["usage"]["rounds"])
             self.offer("00002", MODELS / "demo-draft")
-            stats = self.decode_until(server, lambda now: now["judged"] == 2)
+            stats = self.decode_until(server, lambda now: now["judged"] == 2, at_once=1,
+                                      pause=0.2)
             self.assertEqual((stats["kept"], stats["draft"]), (1, "00001"))
             text = server.get("/metrics")[2]
             self.assertRegex(text, r'foretoken_draft_learning_kept_total\{model="[^"]+"\} 1')

@@ -95,9 +95,12 @@ class Serving:
                            {"Content-Type": "application/json"})
         return connection, connection.getresponse()
 
-    def complete_until_learned(self, done, seconds, prompt, check=lambda: None, pause=0, **fields):
-        """Answers a prompt under ever new seeds, eight at a time, until `done` of /stats'
-        draft_learning; returns that. `check` is called in between."""
+    def complete_until_learned(self, done, seconds, prompt, check=lambda: None, at_once=8, pause=0,
+                               **fields):
+        """Answers a prompt under ever new seeds, so many at once, until `done` of /stats'
+        draft_learning; returns that. With none at once it only waits. `check` is called in
+        between. What learns has the lowest priority: beside requests without a pause it takes
+        long."""
         deadline = time.monotonic() + seconds
         seed = 0
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -109,8 +112,8 @@ class Serving:
                     raise AssertionError(f"not learned in time: {stats}")
                 check()
                 answers = [pool.submit(self.complete, prompt, seed=seed + i, **fields)
-                           for i in range(8)]
-                seed += 8
+                           for i in range(at_once)]
+                seed += at_once
                 statuses = [answer.result()[0] for answer in answers]
                 if any(status != 200 for status in statuses):
                     raise AssertionError(f"not all were answered: {statuses}")

@@ -5,6 +5,7 @@ gguf_tokenizer_test.py TOKENIZE SHARED_DATA BUILD_FOLDER. The files are written 
 words of every family."""
 
 import base64
+import functools
 import json
 import pathlib
 import random
@@ -63,15 +64,20 @@ NFC = {"qwen2", "qwen35", "olmo", "command-r"}
 WHOLE_WORDS_FIRST = {"llama-bpe", "tekken", "kimi-k2"}
 
 
+@functools.cache
+def assigned_characters():
+    """Of Unicode as Python knows it: younger characters differ between libraries, and so does the
+    order of younger combining marks."""
+    old = unicodedata.ucd_3_2_0
+    return [c for c in map(chr, range(0x110000))
+            if unicodedata.category(c) not in ("Cn", "Cs", "Co")
+            and not (unicodedata.combining(c) and old.category(c) == "Cn")]
+
+
 def random_strings(special, seed):
     """Texts of every kind: words, code, digits, white space, any characters, special tokens."""
     choose = random.Random(seed)
-    # Of Unicode as Python knows it: younger characters differ between libraries, and so does the
-    # order of younger combining marks.
-    old = unicodedata.ucd_3_2_0
-    assigned = [c for c in map(chr, range(0x110000))
-                if unicodedata.category(c) not in ("Cn", "Cs", "Co")
-                and not (unicodedata.combining(c) and old.category(c) == "Cn")]
+    assigned = assigned_characters()
     words = ("the quick brown fox Don't we'll I'VE they're naïve Über Straße ΣΊΣΥΦΟΣ привет мир "
              "你好世界 こんにちは 안녕하세요 नमस्ते สวัสดี مرحبا שלום été e\u0301te\u0301 camelCase "
              "HTTPServer snake_case x86-64 foo(bar) => != ++i; /* */ // # \"quoted\" 'single' <b> "
@@ -155,12 +161,26 @@ def compare_folder(name, source, texts, got):
     compare(f"{name}, folder", texts, got[3], ours[3])
 
 
+def ids_of(reference, texts):
+    return [e.ids for e in reference.encode_batch(texts, add_special_tokens=False)]
+
+
+def with_pre(source, pre, path):
+    """The same file with other words, without that all else is written again."""
+    data = source.read_bytes()
+    key = b"tokenizer.ggml.pre" + struct.pack("<I", 8)  # Of type string.
+    at = data.index(key) + len(key)
+    (length,) = struct.unpack_from("<Q", data, at)
+    path.write_bytes(data[:at] + struct.pack("<Q", len(pre)) + pre.encode() +
+                     data[at + 8 + length:])
+    return path
+
+
 def check(name, vocabulary, reference, folder, seed, source=None):
     """Compares with the tokenizer `reference`, and with ours of the folder `source`."""
     texts = random_strings(vocabulary.special(), seed)
     got = tokenize(vocabulary.write(folder / f"{name}.gguf"), texts)
-    compare(name, texts, got[3],
-            [e.ids for e in reference.encode_batch(texts, add_special_tokens=False)])
+    compare(name, texts, got[3], ids_of(reference, texts))
     if source is not None:
         compare_folder(name, source, texts, got)
 
@@ -226,13 +246,14 @@ def check_gpt2(data, folder):
     path = data / "tokenizers" / "gpt2" / "tokenizer.json"
     vocabulary = from_tokenizer_json(path, "gpt-2", bos_token_id=50256, eos_token_id=50256)
     check("gpt2", vocabulary, Tokenizer.from_file(str(path)), folder, 1, path.parent)
-    # The words of every family, with GPT-2's vocabulary.
+    # The words of every family, with GPT-2's vocabulary, by the same texts.
     data = json.loads(path.read_text())
     merges = [tuple(merge.split(" ")) for merge in data["model"]["merges"]]
-    for seed, pre in enumerate(FAMILIES, 100):
-        vocabulary.pre = pre
+    texts = random_strings(vocabulary.special(), 100)
+    for pre in FAMILIES:
+        file = with_pre(folder / "gpt2.gguf", pre, folder / f"words of {pre}.gguf")
         reference = bpe(data["model"]["vocab"], merges, pre, ["<|endoftext|>"])
-        check(f"words of {pre}", vocabulary, reference, folder, seed)
+        compare(f"words of {pre}", texts, tokenize(file, texts)[3], ids_of(reference, texts))
 
 
 def check_smollm2(data, folder):
@@ -323,8 +344,7 @@ def check_sentencepiece(data, folder):
             [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
         reference.add_special_tokens(
             [AddedToken(token, normalized=False) for token in vocabulary.special()])
-        compare(name, texts, got[3],
-                [e.ids for e in reference.encode_batch(texts, add_special_tokens=False)])
+        compare(name, texts, got[3], ids_of(reference, texts))
         check_characters(reference, vocabulary.special(), folder)
 
 

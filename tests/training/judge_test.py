@@ -94,11 +94,11 @@ class LabelsTest(FolderTest):
     def test_lines_of_people(self):
         path = self.folder / "labels.jsonl"
         path.write_text('{"tokens": [1, 5, 7], "positions": [1, 2], "labels": [1, 0]}\n\n'
-                        '{"tokens": [1], "positions": [0], "labels": [true], "group": "g"}\n')
+                        '{"tokens": [1], "positions": [0], "labels": [true], "group": "a\u2028b"}\n')
         first, second = read_labels([path])
         self.assertEqual((first.tokens, first.positions, first.right), ([1, 5, 7], [1, 2],
                                                                         [True, False]))
-        self.assertEqual((second.right, second.group), ([True], "g"))
+        self.assertEqual((second.right, second.group), ([True], "a\u2028b"))  # One line.
 
     def test_what_is_wrong_is_said_with_its_line(self):
         good = '{"tokens": [1, 5], "positions": [1], "labels": [1]}\n'

@@ -23,6 +23,7 @@ from serving import Serving
 TARGET = MODELS / "demo-target"
 DRAFTERS = ROOT / "tests/golden/drafters"
 SMALL = ["--intermediate", "32", "--heads", "2", "--key-value-heads", "1"]
+FRESH = 2000  # Tokens that it trains on.
 COMMON = ["--context", "60", "--rows", "4", "--steps-ahead", "2", "--warmup", "2", "--rate", "8e-3"]
 
 
@@ -53,11 +54,14 @@ class Online(CliTest):
             asked = {"max_tokens": 60, "seed": 5, "temperature": 0.7, "ignore_eos": True}
             first = server.complete(**asked)[2]
             trainer = subprocess.Popen(
-                self.command("online", "--learn", learn, "--draft", draft, "--fresh-tokens", 2000,
+                self.command("online", "--learn", learn, "--draft", draft, "--fresh-tokens", FRESH,
                              "--steps", 40, "--look-every", 0.2), cwd=ROOT / "training",
                 env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             try:
-                stats = self.decode_until(server, trainer, lambda now: now["kept"] >= 1)
+                # Enough to train on and to judge by; then little, as the trainer needs a core, too.
+                self.decode_until(server, trainer, lambda now: now["held_back"] >= 8)
+                self.decode_until(server, trainer, lambda now: now["tokens"] >= FRESH, 0)
+                stats = self.decode_until(server, trainer, lambda now: now["kept"] >= 1, 1, 0.5)
                 self.assertIsNone(stats["failure"])
                 again = server.complete(**asked)[2]
                 self.assertEqual(again["choices"][0]["text"], first["choices"][0]["text"])
@@ -73,11 +77,11 @@ class Online(CliTest):
         self.assertTrue(cards)
         self.assertEqual(list((learn / "candidates").glob("*.part")), [])
 
-    def decode_until(self, server, trainer, done):
+    def decode_until(self, server, trainer, done, at_once=8, pause=0.01):
         return server.complete_until_learned(
             done, 250, "Once upon a time",
             lambda: self.assertIsNone(trainer.poll(), "the trainer has ended"),
-            pause=0.1, max_tokens=40, temperature=1)  # The trainer needs a core, too.
+            at_once=at_once, pause=pause, max_tokens=40, temperature=1, ignore_eos=True)
 
     def test_eagle3(self):
         self.follow(self.train("eagle3", "--draft-vocab", 512))

@@ -59,10 +59,7 @@ def _pieces(texts: Sequence[LabelledText]) -> Iterator[List[LabelledText]]:
 def _read(texts: Sequence[LabelledText], target: Target, program: Program,
           work: pathlib.Path) -> Capture:
     shutil.rmtree(work, ignore_errors=True)  # Of a training that was killed.
-    work.mkdir(parents=True)
-    lines = work / "texts.jsonl"
-    lines.write_text("".join(json.dumps({"tokens": text.tokens}) + "\n" for text in texts))
-    return program.read_states(target, lines, work / "states")
+    return program.read_states(target, [text.tokens for text in texts], work)
 
 
 def read_examples(texts: Sequence[LabelledText], target: Target, program: Program,

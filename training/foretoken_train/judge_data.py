@@ -4,6 +4,7 @@ from left to right and keeps what it has put in; here each place is tried by its
 
 import argparse
 import dataclasses
+import itertools
 import json
 import pathlib
 import re
@@ -14,6 +15,7 @@ import torch
 
 from .capture import CapturedSequence, load_capture
 from .failure import Failure
+from .json_lines import read_lines, write_lines
 from .options import above_zero
 from .program import Program
 from .safetensors import write_whole
@@ -104,11 +106,8 @@ def _continue(target: Target, answers: Sequence[Answer], places: Sequence[Place]
     ends = _ends(target)
     going = [number for number, place in enumerate(places) if place.token not in ends]
     lines = work / "places.jsonl"
-    with open(lines, "w", encoding="utf-8") as file:
-        for number in going:
-            place = places[number]
-            tokens = answers[place.answer].tokens[:place.position] + [place.token]
-            file.write(json.dumps({"id": number, "tokens": tokens}) + "\n")
+    write_lines(lines, ({"id": number, "tokens": answers[places[number].answer].tokens[
+        :places[number].position] + [places[number].token]} for number in going))
     # What follows the token in a horizon; a last number may stand further behind.
     most = arguments.max_tokens if arguments.result == "number" else max(1, arguments.horizon - 1)
     found: Dict[int, Continuation] = {}
@@ -116,8 +115,8 @@ def _continue(target: Target, answers: Sequence[Answer], places: Sequence[Place]
         program.run("rollout", "-m", target.folder, "--prompts", lines, "--samples", 1,
                     "--temp", 0, "--max-tokens", min(most, arguments.max_tokens), "--batch",
                     arguments.batch, "--mode", "ar", "-o", work / "continued.jsonl")
-        for text in (work / "continued.jsonl").read_text(encoding="utf-8").splitlines()[1:]:
-            line = json.loads(text)
+        samples = itertools.islice(read_lines(work / "continued.jsonl"), 1, None)
+        for _, line in samples:  # Behind the header.
             found[line["prompt"]] = Continuation(line["tokens"], line["logprobs"])
     return [found.get(number, Continuation([], [])) for number in range(len(places))]
 
@@ -188,10 +187,8 @@ def _label_all(arguments: argparse.Namespace, work: pathlib.Path) -> List[dict]:
              arguments.max_tokens, "--mode", "ar", *options]
     program.run(*asked, "-o", work / "answers")
     captured = load_capture([work / "answers"], target)
-    lines = work / "answers.jsonl"
-    lines.write_text("".join(json.dumps({"tokens": sequence.tokens.tolist()}) + "\n"
-                             for sequence in captured.sequences))
-    drafted = program.read_states(draft, lines, work / "drafted")
+    drafted = program.read_states(
+        draft, [sequence.tokens.tolist() for sequence in captured.sequences], work / "drafted")
     if drafted.tokenizer != captured.tokenizer:
         raise Failure(f"{draft.folder} has another tokenizer than {target.folder}: its choices are "
                       "other tokens")

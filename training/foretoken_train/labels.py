@@ -2,11 +2,11 @@
 docs/training.md defines them."""
 
 import dataclasses
-import json
 import pathlib
-from typing import List
+from typing import Any, List
 
 from .failure import Failure
+from .json_lines import read_lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,11 +29,7 @@ def _numbers(line: dict, name: str, where: str) -> List[int]:
     return [int(value) for value in values]
 
 
-def _parse(text: str, where: str) -> LabelledText:
-    try:
-        line = json.loads(text)
-    except ValueError as error:
-        raise Failure(f"{where} is not JSON: {error}") from error
+def _label(where: str, line: Any) -> LabelledText:
     if not isinstance(line, dict):
         raise Failure(f"{where} is not a JSON object")
     tokens, positions, labels = (_numbers(line, name, where)
@@ -53,12 +49,10 @@ def read_labels(paths: List[pathlib.Path]) -> List[LabelledText]:
     texts = []
     for path in paths:
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            texts += [_label(where, line) for where, line in read_lines(path)]
         except OSError as error:
             raise Failure(f"{path} cannot be read: {error.strerror}; --data are JSON lines, as "
                           "judge-data writes them") from error
-        texts += [_parse(line, f"{path}:{number}") for number, line in enumerate(lines, 1)
-                  if line.strip()]
     if not texts:
         raise Failure(f"{', '.join(map(str, paths))} has no line")
     return texts

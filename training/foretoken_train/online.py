@@ -17,6 +17,7 @@ from .capture import CapturedSequence, load_capture
 from .drafter import Drafter, Kind
 from .evaluate import evaluate
 from .failure import Failure
+from .json_lines import read_lines
 from .kinds import KINDS
 from .options import above_zero
 from .packing import pieces_of
@@ -77,14 +78,10 @@ class LearningFolder:
 
     def _all_verdicts(self) -> Iterator[dict]:
         try:
-            lines = self._verdicts.read_text().splitlines()
-        except OSError:
-            return
-        for line in lines:
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue  # It is being written.
+            for _, verdict in read_lines(self._verdicts):
+                yield verdict
+        except (OSError, Failure):
+            return  # There are none yet, or the last one is being written.
 
 
 def read_drafter(folder: pathlib.Path, target: Target) -> "tuple[Kind, Drafter]":

@@ -6,6 +6,7 @@ from typing import List, Sequence
 
 from .capture import Capture, load_capture
 from .failure import Failure
+from .json_lines import write_lines
 from .target import Target
 
 
@@ -27,9 +28,13 @@ class Program:
             raise Failure(f"{self._path} {words[0]}: {said[-1]}")
         return ended.stdout
 
-    def read_states(self, model: Target, texts: pathlib.Path, out: pathlib.Path) -> Capture:
-        """The states of a model along texts, JSON lines with `tokens`."""
-        self.run("capture", "-m", model.folder, "--given", "--prompts", texts, "--layers", 0,
+    def read_states(self, model: Target, texts: Sequence[Sequence[int]], out: pathlib.Path
+                    ) -> Capture:
+        """The states of a model along texts of its tokens, by way of files in the folder `out`."""
+        out.mkdir(parents=True, exist_ok=True)
+        lines = out / "texts.jsonl"
+        write_lines(lines, ({"tokens": list(text)} for text in texts))
+        self.run("capture", "-m", model.folder, "--given", "--prompts", lines, "--layers", 0,
                  "-o", out)
         return load_capture([out], model)
 

@@ -80,11 +80,14 @@ json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelCon
           {"notes", draft.notes}};
 }
 
-// A model without some sub-layers, as a draft of itself.
+// A model without some sub-layers, as a draft of itself. Its keys and values are the target's on
+// the conditions of docs/self_speculation.md that can be told without an engine.
 Result<json> SelfFigures(const ModelOptions& options) {
   FT_ASSIGN_OR_RETURN(const OpenedModel whole, OpenModel(options.TargetSource()));
   FT_ASSIGN_OR_RETURN(const OpenedModel draft, OpenModel(options.DraftSource()));
   const std::vector<LayerSpec>& layers = draft.config.layers;
+  const bool shares_weights = draft.weights_of == whole.identity;
+  const bool recurrent = std::ranges::any_of(whole.config.layers, &LayerSpec::is_recurrent);
   return json{{"path", options.DraftSource().label()},
               {"kind", "the target without some of its layers"},
               {"layers", layers.size()},
@@ -92,7 +95,16 @@ Result<json> SelfFigures(const ModelOptions& options) {
               {"mlps", std::ranges::count_if(layers, HasMlp)},
               {"parameters", draft.config.parameters()},
               {"target_parameters", whole.config.parameters()},
-              {"shares_weights", draft.weights_of == whole.identity}};
+              {"shares_weights", shares_weights},
+              {"recurrent", recurrent},
+              {"on_target_kv", shares_weights && !recurrent}};
+}
+
+std::string KeysAndValuesText(const json& figures) {
+  if (figures["on_target_kv"] == true) return "the target's in mode sd; in mode ssd its own";
+  return fmt::format("its own, as {}", figures["recurrent"] == true
+                                           ? "recurrent layers move one state on"
+                                           : "its weights are");
 }
 
 void PrintSelf(const json& figures) {
@@ -109,6 +121,7 @@ void PrintSelf(const json& figures) {
                    FormatCount(figures["target_parameters"].get<double>())));
   line("weights", figures["shares_weights"] == true ? "the target's own, in the same memory"
                                                     : "converted: in memory of their own");
+  line("keys, values", KeysAndValuesText(figures));
 }
 
 }  // namespace

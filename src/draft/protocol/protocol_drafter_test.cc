@@ -27,15 +27,28 @@ Token TokenOf(std::string_view word) {
   return 0;
 }
 
+DrafterParts Parts() {
+  return {.vocabulary = static_cast<int>(kWords.size()), .bytes_of = [](Token token) {
+            return std::string_view(kWords[static_cast<std::size_t>(token)]);
+          }};
+}
+
+// What `drafter` proposes behind `tokens`.
+void ProposeBehind(Drafter* drafter, std::span<const Token> tokens, const TokenHistory& history,
+                   int lookahead, int nodes, Proposal* proposal) {
+  const SamplingParams sampling;
+  DraftContext context{.sequence = 1,
+                       .tokens = tokens,
+                       .sampling = &sampling,
+                       .history = &history,
+                       .lookahead = lookahead,
+                       .max_nodes = nodes,
+                       .proposal = proposal};
+  drafter->Propose(std::span(&context, 1));
+}
+
 class Protocol : public testing::Test {
  protected:
-  static std::unique_ptr<Drafter> Make() {
-    return MakeDrafter(DrafterId::kProtocol,
-                       {.vocabulary = static_cast<int>(kWords.size()), .bytes_of = [](Token token) {
-                          return std::string_view(kWords[static_cast<std::size_t>(token)]);
-                        }});
-  }
-
   void Constrain(const std::string& grammar) {
     const std::vector<std::string_view> views(kWords.begin(), kWords.end());
     auto constraint = TokenConstraint::Create(
@@ -46,14 +59,7 @@ class Protocol : public testing::Test {
   }
 
   const Proposal& Propose(std::span<const Token> tokens, int lookahead = 16, int nodes = 16) {
-    DraftContext context{.sequence = 1,
-                         .tokens = tokens,
-                         .sampling = &sampling_,
-                         .history = &history_,
-                         .lookahead = lookahead,
-                         .max_nodes = nodes,
-                         .proposal = &proposal_};
-    drafter_->Propose(std::span(&context, 1));
+    ProposeBehind(drafter_.get(), tokens, history_, lookahead, nodes, &proposal_);
     return proposal_;
   }
 
@@ -66,8 +72,7 @@ class Protocol : public testing::Test {
     return text;
   }
 
-  const std::unique_ptr<Drafter> drafter_ = Make();
-  const SamplingParams sampling_;
+  const std::unique_ptr<Drafter> drafter_ = MakeDrafter(DrafterId::kProtocol, Parts());
   TokenHistory history_{static_cast<int>(kWords.size())};
   Proposal proposal_;
 };
@@ -84,25 +89,14 @@ TEST_F(Protocol, AForcedRunIsProposedWhole) {
 TEST_F(Protocol, AForcedRunIsWrittenAsTheTokenizerWritesIt) {
   Constrain("root ::= \"{\\\"name\\\":\" [1]+ \"}\"");
   std::string forced;
-  const auto drafter = MakeDrafter(
-      DrafterId::kProtocol,
-      {.vocabulary = static_cast<int>(kWords.size()),
-       .bytes_of =
-           [](Token token) { return std::string_view(kWords[static_cast<std::size_t>(token)]); },
-       .tokens_of =
-           [&forced](std::string_view text) {
-             if (forced.empty()) forced = text;
-             return std::vector<Token>{TokenOf("{\""), TokenOf("name"), TokenOf("\":")};
-           }});
+  DrafterParts parts = Parts();
+  parts.tokens_of = [&forced](std::string_view text) {
+    if (forced.empty()) forced = text;
+    return std::vector<Token>{TokenOf("{\""), TokenOf("name"), TokenOf("\":")};
+  };
   const std::vector<Token> prompt = {TokenOf("a")};
-  DraftContext context{.sequence = 1,
-                       .tokens = prompt,
-                       .sampling = &sampling_,
-                       .history = &history_,
-                       .lookahead = 16,
-                       .max_nodes = 16,
-                       .proposal = &proposal_};
-  drafter->Propose(std::span(&context, 1));
+  ProposeBehind(MakeDrafter(DrafterId::kProtocol, parts).get(), prompt, history_, 16, 16,
+                &proposal_);
   EXPECT_EQ(forced.substr(0, 8), "{\"name\":");
   ASSERT_GE(proposal_.size(), 3);
   EXPECT_EQ(proposal_.tokens[0], TokenOf("{\""));  // Not the longest token, as above.
@@ -167,19 +161,11 @@ double EditedTokensPerRound(Drafter* drafter, const std::vector<Token>& source,
                             const std::vector<Token>& edited) {
   std::vector<Token> text = source;
   const TokenHistory history(1000);
-  const SamplingParams sampling;
   std::size_t written = 0;
   int rounds = 0;
   while (written < edited.size()) {
     Proposal proposal;
-    DraftContext context{.sequence = 9,
-                         .tokens = text,
-                         .sampling = &sampling,
-                         .history = &history,
-                         .lookahead = 15,
-                         .max_nodes = 15,
-                         .proposal = &proposal};
-    drafter->Propose(std::span(&context, 1));
+    ProposeBehind(drafter, text, history, 15, 15, &proposal);
     int node = 0;
     do {  // The accepted tokens, then the bonus token.
       text.push_back(edited[written]);
@@ -187,7 +173,7 @@ double EditedTokensPerRound(Drafter* drafter, const std::vector<Token>& source,
     } while (node != 0 && written < edited.size());
     ++rounds;
   }
-  drafter->Forget(9);
+  drafter->Forget(1);
   return static_cast<double>(edited.size()) / rounds;
 }
 

@@ -69,7 +69,7 @@ TEST(Ensemble, AllocatesNothingInSteadyState) {
 class FollowingDrafter : public testing::TestWithParam<DrafterId> {};
 
 TEST_P(FollowingDrafter, AllocatesNothingInSteadyState) {
-  const auto drafter = MakeDrafter(GetParam(), {});
+  const auto drafter = MakeDrafter(GetParam(), {.vocabulary = 30});
   std::mt19937 random(1);
   Proposal proposal;
   std::vector<Token> tokens;
@@ -99,7 +99,7 @@ TEST_P(FollowingDrafter, AllocatesNothingInSteadyState) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, FollowingDrafter,
-                         testing::Values(DrafterId::kAnpd, DrafterId::kSuffix),
+                         testing::Values(DrafterId::kAnpd, DrafterId::kSuffix, DrafterId::kRacer),
                          [](const auto& test) { return std::string(InfoOf(test.param).name); });
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "engine/round/auto_planning.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
 
 namespace foretoken {
 namespace {
@@ -11,6 +14,11 @@ namespace {
 constexpr std::int64_t kShortPassNs = 200'000;
 constexpr std::int64_t kShortPassNsPerSequence = 40'000;
 constexpr int kAlikeRounds = 4;
+
+// A drafter is asked aside in one round of so many (20 us of sixteen rounds of 560, with the
+// smallest of targets), and told of what passes say in more, from which it learns what to say.
+constexpr unsigned kRoundsBetweenAsides = 16;
+constexpr unsigned kRoundsBetweenTold = 4;
 
 // F_k at the node where the verified proposal ended; 0 where nothing was prepared for any outcome,
 // while the draft still reads the context, say. (Such misses counted, the first ten rounds of 16
@@ -50,6 +58,53 @@ Workload LoadOf(const RunningSet& running) {
 void AutoPlanning::MakeFirstPlan(const RunningSet& running, Sequence* sequence) {
   sequence->plan =
       planner_.FirstPlan(sequence->plan, LoadOf(running), &sequence->estimate.emplace());
+}
+
+ProposalObservation WhatCameTrue(DrafterId drafter, const Proposal& proposal,
+                                 std::span<const Token> text) {
+  ProposalObservation seen{.mode = {Schedule::kBefore, drafter}, .rows = proposal.size()};
+  if (proposal.size() == 0) return seen;
+  seen.source = ProposalSource::Of(drafter);
+  int node = 0;
+  for (const Token token : text) {
+    if ((node = proposal.ChildWith(node, token)) == 0) break;
+    ++seen.accepted;
+  }
+  seen.proposed = proposal.IsChain() ? proposal.size() : seen.accepted + 1;
+  return seen;
+}
+
+bool AutoPlanning::IsAside(const Sequence& sequence) const {
+  if (!aside_.has_value() || !sequence.estimate.has_value()) return false;
+  const bool open = sequence.estimate->wanted.mode.planned();
+  return open && sequence.plan.mode != Mode{Schedule::kBefore, *aside_};
+}
+
+void AutoPlanning::AskAside(const RunningSet& running, Drafters* drafters) {
+  if (!aside_.has_value() || ++rounds_ % kRoundsBetweenAsides != 0) return;
+  asked_aside_.clear();
+  for (const auto& sequence : running) {
+    const std::size_t behind = std::exchange(sequence->aside_behind, 0);
+    if (!IsAside(*sequence) || sequence->uncomputed() != 1 || sequence->awaits_mask) continue;
+    if (behind > 0) {
+      SequenceEstimate nobody;
+      const auto text = std::span<const Token>(sequence->tokens).subspan(behind);
+      planner_.ObserveProposal(WhatCameTrue(*aside_, sequence->aside, text), &nobody);
+    }
+    sequence->aside_behind = sequence->tokens.size();
+    asked_aside_.push_back(sequence.get());
+  }
+  if (asked_aside_.empty()) return;
+  const std::int64_t start = NowNs();
+  drafters->ProposeAside(*aside_, static_cast<int>(running.size()), asked_aside_);
+  planner_.ObserveAsking(*aside_,
+                         Microseconds(NowNs() - start) / static_cast<double>(asked_aside_.size()));
+}
+
+void AutoPlanning::TellAside(Logits logits, const Sequence& sequence, Drafters* drafters) const {
+  if (rounds_ % kRoundsBetweenTold == 0 && IsAside(sequence)) {
+    drafters->ObserveBy(*aside_, logits, sequence);
+  }
 }
 
 void AutoPlanning::ObserveDraft(const DraftPasses& news, const RunningSet& running) {

@@ -1,5 +1,10 @@
 #pragma once
 
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/round/drafters.h"
 #include "engine/round/round.h"
 #include "planner/online_planner.h"
 #include "ssd/speculator_client.h"
@@ -9,18 +14,28 @@ namespace foretoken {
 /// What the running sequences ask of the engine now.
 Workload LoadOf(const RunningSet& running);
 
+/// How a proposal of `drafter` would have fared, behind which `text` came.
+ProposalObservation WhatCameTrue(DrafterId drafter, const Proposal& proposal,
+                                 std::span<const Token> text);
+
 /// Mode auto in a round: what the planner is taught, and the plans that it makes. A sequence whose
 /// plan is open carries a SequenceEstimate.
 class AutoPlanning {
  public:
   AutoPlanning(const CostModel& prior, const PlannerSettings& settings)
-      : planner_(prior, settings) {}
+      : aside_(settings.aside), planner_(prior, settings) {}
 
   /// The plan of a sequence that leaves its own open, and an estimate for it.
   void MakeFirstPlan(const RunningSet& running, Sequence* sequence);
 
   /// Passes of the speculator that ended beside a round.
   void ObserveDraft(const DraftPasses& news, const RunningSet& running);
+
+  /// Before a round's proposals: asks PlannerSettings::aside now and then for sequences that
+  /// something else drafts for, and compares with the text what it said the last time.
+  void AskAside(const RunningSet& running, Drafters* drafters);
+  /// A pass has verified a sequence: tells that drafter of it now and then, which may learn of it.
+  void TellAside(Logits logits, const Sequence& sequence, Drafters* drafters) const;
 
   /// Learns from a round that was verified, and plans its sequences' next ones.
   void Consult(const Round& round, const RunningSet& running);
@@ -31,8 +46,13 @@ class AutoPlanning {
 
  private:
   void Learn(const Round& round, int rounds);
+  // Whether another than `aside_` drafts for a sequence of mode auto.
+  bool IsAside(const Sequence& sequence) const;
 
+  const std::optional<DrafterId> aside_;
   OnlinePlanner planner_;
+  std::vector<Sequence*> asked_aside_;
+  unsigned rounds_ = 0;
   unsigned alike_rounds_ = 0;
 };
 

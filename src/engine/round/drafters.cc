@@ -58,8 +58,11 @@ RetrievalBudget::RetrievalBudget(const MeasuredTimes& times, int max_nodes)
 
 void RetrievalBudget::SetPrices(const RunningSet& running) {
   const auto priced = [](const auto& sequence) { return IsPriced(sequence->plan); };
-  if (!row_price_.has_value() || std::ranges::none_of(running, priced)) return;
-  FillPrices(*row_price_, row_price_->other_rows(), &prices_);
+  if (std::ranges::any_of(running, priced)) SetPrices();
+}
+
+void RetrievalBudget::SetPrices() {
+  if (row_price_.has_value()) FillPrices(*row_price_, row_price_->other_rows(), &prices_);
 }
 
 int RetrievalBudget::NodesOf(const SpeculationPlan& plan, int batch) const {
@@ -183,9 +186,27 @@ void Drafters::OfferKv(Sequence* sequence, DraftContext* context) {
   context->target_kv = {.store = target_.store, .sequence = &sequence->kv};
 }
 
+void Drafters::ProposeAside(DrafterId drafter, int batch, std::span<Sequence* const> sequences) {
+  const SpeculationPlan plan{.mode = {Schedule::kBefore, drafter},
+                             .lookahead = kMaxPlannedLookahead,
+                             .speculation_length = kAutoSpeculationLength};
+  budget_.SetPrices();
+  contexts_.clear();
+  for (Sequence* sequence : sequences) {
+    sequence->speculated = true;
+    DraftContext& context = contexts_.emplace_back(ContextFor(drafter, plan, batch, sequence));
+    context.proposal = &sequence->aside;
+    context.laws = nullptr;
+  }
+  before_[drafter]->Propose(contexts_);
+}
+
 void Drafters::Observe(Logits logits, const Sequence& sequence) {
   const Mode mode = sequence.plan.mode;
-  if (!mode.before() || !Has(mode.drafter)) return;
+  if (mode.before() && Has(mode.drafter)) ObserveBy(mode.drafter, logits, sequence);
+}
+
+void Drafters::ObserveBy(DrafterId drafter, Logits logits, const Sequence& sequence) {
   const SamplingParams* sampling = &sequence.request.sampling;
   if (sequence.draws) {
     // Guesses that were chosen by the noise of their positions would not be independent of what
@@ -194,14 +215,14 @@ void Drafters::Observe(Logits logits, const Sequence& sequence) {
     greedy_.temperature = 0;
     sampling = &greedy_;
   }
-  before_[mode.drafter]->Observe({.sequence = sequence.id,
-                                  .tokens = sequence.tokens,
-                                  .proposal = &sequence.verified,
-                                  .outcome = sequence.outcome,
-                                  .logits = logits.Row(sequence.first_logits, vocabulary_),
-                                  .sampling = sampling,
-                                  .history = &sequence.history,
-                                  .scope = sequence.request.prefix_scope});
+  before_[drafter]->Observe({.sequence = sequence.id,
+                             .tokens = sequence.tokens,
+                             .proposal = &sequence.verified,
+                             .outcome = sequence.outcome,
+                             .logits = logits.Row(sequence.first_logits, vocabulary_),
+                             .sampling = sampling,
+                             .history = &sequence.history,
+                             .scope = sequence.request.prefix_scope});
 }
 
 void Drafters::ProposeOnMiss(const RunningSet& running, Sequence* sequence) {
@@ -233,8 +254,8 @@ std::span<const CandidateScore> Drafters::Retrieve(int batch, Sequence* sequence
   return retrieval_->scores();
 }
 
-DraftContext Drafters::ContextFor(DrafterId drafter, int batch, Sequence* sequence) const {
-  const SpeculationPlan& plan = sequence->plan;
+DraftContext Drafters::ContextFor(DrafterId drafter, const SpeculationPlan& plan, int batch,
+                                  Sequence* sequence) const {
   const int nodes = budget_.NodesOf(plan, batch);
   const bool shapes_itself = Retrieves(plan.mode) || HasWindow(plan.mode);
   const int longest = shapes_itself ? nodes : plan.lookahead;

@@ -21,6 +21,7 @@ class RetrievalBudget {
 
   /// What a row costs in the round of these sequences that begins; nothing where none asks.
   void SetPrices(const RunningSet& running);
+  void SetPrices();
 
   /// The most tokens of a proposal by this plan, and the same after a miss of the cache too.
   int NodesOf(const SpeculationPlan& plan, int batch) const;
@@ -74,9 +75,15 @@ class Drafters {
   /// Proposals for all sequences that draft before the pass and whose prompt is computed.
   void Propose(const RunningSet& running);
 
+  /// What `drafter` would propose for sequences that something else drafts for, as Sequence::aside.
+  /// `batch`: sequences that are decoded together.
+  void ProposeAside(DrafterId drafter, int batch, std::span<Sequence* const> sequences);
+
   /// Tells the drafter of a proposal what a pass said of it, before that is committed. `logits` are
   /// those of the whole pass.
   void Observe(Logits logits, const Sequence& sequence);
+  /// Tells another one.
+  void ObserveBy(DrafterId drafter, Logits logits, const Sequence& sequence);
 
   /// The proposal of a sequence whose outcome the speculation cache did not know, where its
   /// fallback gives one at once; else it stays empty.
@@ -96,11 +103,15 @@ class Drafters {
   void Remember(const EndedText& text);
 
   /// What a drafter is told of a sequence among `batch`.
-  DraftContext ContextFor(DrafterId drafter, int batch, Sequence* sequence) const;
+  DraftContext ContextFor(DrafterId drafter, int batch, Sequence* sequence) const {
+    return ContextFor(drafter, sequence->plan, batch, sequence);
+  }
 
   RetrievalBudget& budget() { return budget_; }
 
  private:
+  DraftContext ContextFor(DrafterId drafter, const SpeculationPlan& plan, int batch,
+                          Sequence* sequence) const;
   void ProposeWith(DrafterId drafter, const RunningSet& running);
   void OfferKv(Sequence* sequence, DraftContext* context);
 

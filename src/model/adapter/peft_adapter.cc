@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "json/read_json_object.h"
 #include "model/adapter/factor_pairs.h"
 #include "model/config/config_fields.h"
 
@@ -35,9 +36,7 @@ struct Pattern {
 class PeftConfig {
  public:
   static Result<PeftConfig> Parse(std::string_view text, std::string_view where) {
-    const ConfigFields::Json json =
-        ConfigFields::Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) return InvalidInput(fmt::format("{}: is not a JSON object", where));
+    FT_ASSIGN_OR_RETURN(const ConfigFields::Json json, ParseJsonObject(text, where));
     Status status;
     ConfigFields fields(&json, std::string(where), &status);
     PeftConfig config;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "json/read_json_object.h"
 #include "model/config/config_fields.h"
 #include "model/families/family.h"
 
@@ -13,12 +14,6 @@ namespace foretoken {
 namespace {
 
 using Json = ConfigFields::Json;
-
-Result<Json> ParseObject(std::string_view text, std::string_view where) {
-  Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return InvalidInput(fmt::format("{}: is not a JSON object", where));
-  return json;
-}
 
 std::string NamesOfAll() {
   std::string names;
@@ -58,7 +53,7 @@ const Family* FindFamily(ConfigFields& fields, ModelConfig* config) {
 }  // namespace
 
 Result<ModelConfig> ParseModelConfig(std::string_view text, std::string_view where, int context) {
-  FT_ASSIGN_OR_RETURN(Json json, ParseObject(text, where));
+  FT_ASSIGN_OR_RETURN(Json json, ParseJsonObject(text, where));
   if (json.contains("text_config") && json["text_config"].is_object()) {
     Json inner = json["text_config"];
     for (const char* name : {"architectures", "eos_token_id", "bos_token_id"}) {
@@ -84,7 +79,7 @@ Result<ModelConfig> ParseModelConfig(std::string_view text, std::string_view whe
 }
 
 Status ApplyGenerationConfig(std::string_view text, std::string_view where, ModelConfig* config) {
-  FT_ASSIGN_OR_RETURN(const Json json, ParseObject(text, where));
+  FT_ASSIGN_OR_RETURN(const Json json, ParseJsonObject(text, where));
   Status status;
   ConfigFields fields(&json, std::string(where), &status);
   auto eos = fields.Tokens("eos_token_id", config->vocabulary);
