@@ -209,6 +209,7 @@ std::vector<DrafterMember> MakeMembers(std::span<const DrafterId> ids,
     const Draft& draft = drafts[id];
     member.draft = {draft.on_target, draft.on_target->model.get()};
     member.text = draft.on_target->text;
+    member.on_target_kv = draft.on_target_kv;
     member.taps = AddTaps(draft.taps, taps);
   }
   return members;

@@ -296,6 +296,85 @@ TEST(SelfKv, TheEngineAcceptsOfAnExitWhatItWouldWithItsOwn) {
   EXPECT_NE(accepted(skip, 1), accepted(with_own(skip), 1));
 }
 
+// As a first stage, with a helper; and beside texts, in whose tree it has a part.
+TEST(SelfKv, MembersEmitTheTokensOfAr) {
+  constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
+  constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
+  const Decoded truth =
+      Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, SelfDraft("exit=3"));
+  for (const char* own : {"exit=3", "skip=a2,m3"}) {
+    const DraftOptions draft = SelfDraft(own);
+    const SpeculationPlan plan{.lookahead = 5, .tree_width = 2, .max_nodes = 16};
+    const SpeculationPlan chain{.lookahead = 5};
+    const Decoded sd = Decode(Mode::kSd, {.plan = chain, .max_batch = 3}, draft);
+    for (const Mode mode : {kStaged, kEnsemble}) {
+      const EngineConfig tiny{.plan = plan,
+                              .max_batch = 5,
+                              .max_context = 160,
+                              .kv_tokens = 256,
+                              .prefix_cache = false};
+      const Decoded crowded = Decode(mode, tiny, draft);
+      EXPECT_EQ(crowded.tokens, truth.tokens) << own << ModeName(mode);
+      EXPECT_GT(crowded.preemptions, 0) << own << ModeName(mode);
+      const Decoded decoded = Decode(mode, {.plan = chain, .max_batch = 3}, draft);
+      EXPECT_EQ(decoded.tokens, truth.tokens) << own << ModeName(mode);
+      EXPECT_GT(decoded.accepted, 0) << own << ModeName(mode);
+      EXPECT_GT(decoded.cached, 0) << own << ModeName(mode);
+      if (mode == kStaged) {
+        EXPECT_EQ(decoded.accepted, sd.accepted) << own;
+      }
+    }
+  }
+}
+
+// A first stage, and what is in an ensemble, reads nothing of a text and drafts where it is shown
+// the target's.
+TEST(SelfKv, AMemberProposesWhatItWouldAlone) {
+  for (const DrafterId id : {DrafterId::kStaged, DrafterId::kEnsemble}) {
+    TargetSequence target(StoryPrompts()[1]);
+    const auto draft = Draft("skip=a2,m3");
+    const auto whole = MakeDrafter(
+        id, {.vocabulary = draft->config().vocabulary,
+             .max_sequences = 2,
+             .max_context = 256,
+             .members = {{.id = DrafterId::kModel, .draft = draft, .on_target_kv = true},
+                         {.id = DrafterId::kNgram}}});
+    Proposing alone("skip=a2,m3", true);
+    TokenHistory history(draft->config().vocabulary);
+    const SamplingParams sampling{.temperature = 0.7F, .seed = 3};
+    const auto propose = [&](TargetKv kv) {
+      draft->rows = 0;
+      Proposal proposal;
+      DraftContext context{.sequence = 1,
+                           .tokens = target.tokens(),
+                           .sampling = &sampling,
+                           .history = &history,
+                           .target_kv = kv,
+                           .lookahead = 6,
+                           .max_nodes = 6,
+                           .proposal = &proposal};
+      whole->Propose({&context, 1});
+      return proposal;
+    };
+    if (id == DrafterId::kStaged) {
+      EXPECT_EQ(propose({}).size(), 0);
+      EXPECT_EQ(draft->rows, 0);
+    }
+    for (int round = 0; round < 4; ++round) {
+      const Proposal proposal = propose(target.kv());
+      EXPECT_LE(draft->rows, 2 * 6);
+      const Proposal expected = alone.Propose(target.tokens(), target.kv(), {6, 1, 6});
+      if (id == DrafterId::kStaged) {
+        ExpectSame(proposal, expected);
+      } else if (round == 0) {  // Afterwards the clock says how much it is asked for.
+        EXPECT_GT(draft->rows, 0);
+        EXPECT_EQ(proposal.tokens[0], expected.tokens[0]);
+      }
+      target.Append(std::vector<Token>{expected.tokens[0], expected.tokens[1]});
+    }
+  }
+}
+
 TEST(SelfKv, ADraftByTextHasItsOwn) {
   DraftOptions draft = SelfDraft("exit=5");
   draft.by_text = true;

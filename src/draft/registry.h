@@ -19,6 +19,7 @@ struct DrafterMember {
   std::shared_ptr<Model> draft = nullptr;  ///< As DrafterParts'.
   TapPart taps;  ///< What it reads, within what DraftContext::taps has for the whole.
   std::shared_ptr<const TextPair> text = nullptr;  ///< As DrafterParts'.
+  bool on_target_kv = false;                       ///< As DrafterParts'.
 };
 
 /// What drafters are made of; each takes what it needs.
@@ -28,7 +29,7 @@ struct DrafterParts {
   int max_context = 0;                     ///< Tokens of a sequence.
   std::shared_ptr<Model> draft = nullptr;  ///< Of drafters that need one; on their device.
   /// The draft is some of the target's layers and keeps no keys and values but
-  /// DraftContext::target_kv. Not of members, which draft from each other's tokens.
+  /// DraftContext::target_kv. Not of what drafts behind tokens that the target has not committed.
   bool on_target_kv = false;
   /// Where the draft drafts by text; else null, and it has the target's tokens.
   std::shared_ptr<const TextPair> text = nullptr;
@@ -45,6 +46,7 @@ struct DrafterParts {
             .max_sequences = max_sequences,
             .max_context = max_context,
             .draft = member.draft,
+            .on_target_kv = member.on_target_kv,
             .text = member.text,
             .backend = backend,
             .bytes_of = bytes_of,

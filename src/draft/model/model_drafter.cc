@@ -165,7 +165,8 @@ void ModelDrafter::AskHelper(std::span<DraftContext> contexts) {
 void ModelDrafter::ReserveRows(std::span<const DraftContext> contexts) {
   std::size_t rows = 0;
   for (const DraftContext& context : contexts) {
-    rows += static_cast<std::size_t>(WidthOf(context) == 1 ? 1 : std::max(1, context.max_nodes));
+    const bool one = WidthOf(context) == 1 && helper_ == nullptr;
+    rows += static_cast<std::size_t>(one ? 1 : std::max(1, context.max_nodes));
   }
   model_->Reserve(rows, rows);
 }

@@ -8,9 +8,18 @@
 namespace foretoken {
 namespace {
 
+// What a stage is made of. The target knows the tokens that the first one drafts behind, and no
+// other's.
+DrafterParts PartsOf(std::size_t stage, const DrafterParts& parts) {
+  DrafterParts own = parts.Of(parts.members[stage]);
+  own.on_target_kv = own.on_target_kv && stage == 0;
+  return own;
+}
+
 // The last stage, which nobody drafts for.
-std::unique_ptr<Stage> LastStage(const DrafterMember& member, const DrafterParts& parts) {
-  const DrafterParts own = parts.Of(member);
+std::unique_ptr<Stage> LastStage(const DrafterParts& parts) {
+  const DrafterMember& member = parts.members.back();
+  const DrafterParts own = PartsOf(parts.members.size() - 1, parts);
   if (IsDraftModel(member.id)) return std::make_unique<ModelDrafter>(member.id, own);
   return std::make_unique<TextStage>(MakeDrafter(member.id, own),
                                      /*keeps_nothing=*/member.id == DrafterId::kNgram,
@@ -23,11 +32,10 @@ std::unique_ptr<Stage> LastStage(const DrafterMember& member, const DrafterParts
 // of which drafts with the help of the next member, and proposes what it would propose alone.
 std::unique_ptr<Drafter> MakeStagedDrafter(const DrafterParts& parts) {
   FT_CHECK(parts.members.size() >= 2, "{} stages", parts.members.size());
-  std::unique_ptr<Stage> stage = LastStage(parts.members.back(), parts);
+  std::unique_ptr<Stage> stage = LastStage(parts);
   for (std::size_t i = parts.members.size() - 1; i-- > 0;) {
-    const DrafterMember& member = parts.members[i];
-    const DrafterId id = i == 0 ? DrafterId::kStaged : member.id;
-    stage = std::make_unique<ModelDrafter>(id, parts.Of(member), std::move(stage));
+    const DrafterId id = i == 0 ? DrafterId::kStaged : parts.members[i].id;
+    stage = std::make_unique<ModelDrafter>(id, PartsOf(i, parts), std::move(stage));
   }
   return stage;
 }

@@ -165,7 +165,9 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
     if (sequence->awaits_mask) continue;  // It sits the round out.
     const auto batch = static_cast<int>(running.size());
     contexts_.push_back(ContextFor(drafter, batch, sequence.get()));
-    if (IsDraftModel(drafter)) OfferKv(sequence.get(), &contexts_.back());
+    // Of others the members may be draft models.
+    const bool drafts = IsDraftModel(drafter) || InfoOf(drafter).needs == DrafterNeeds::kDrafters;
+    if (drafts) OfferKv(sequence.get(), &contexts_.back());
   }
   const bool retrieves = drafter == DrafterId::kRetrieval;  // An ensemble spares its own members.
   if (retrieves) budget_.SpareUseless(&contexts_);
