@@ -14,7 +14,7 @@ import unittest
 from serving import Serving, ServerTest, events
 
 PROGRAM = ""
-MODES = ("ar", "ngram", "sd", "ssd")
+MODES = ("ar", "ngram", "ensemble", "sd", "ssd")
 
 
 class Shared(ServerTest):
