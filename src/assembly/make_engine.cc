@@ -263,7 +263,7 @@ std::vector<Mode> OfferedModes(std::span<const Mode> modes, std::span<const Draf
     return !mode.drafts() || InfoOf(mode.drafter).needs == DrafterNeeds::kText || mode == kEnsemble;
   });
   if (drafts.empty() || drafts[0].source.empty()) return offered;
-  // Its draft has keys and values of its own beside those of mode sd: only where it is wanted.
+  // Its drafts may have keys and values of their own beside mode sd's: only where it is wanted.
   if (!stages.empty()) add([](Mode mode) { return mode == kStaged; });
   const bool apart = !drafts[0].cores.empty() && !target.Overlaps(drafts[0].cores);
   add([&](Mode mode) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/fading.h"
+#include "prediction/row_price.h"
 
 namespace foretoken {
 namespace {
@@ -244,7 +245,7 @@ CostModel LearnedModel::Model(const SequenceEstimate& sequence) const {
     const DrafterId proposer = prior_.TokensOf(id);
     const Source& source = sources_[id];
     const Source& tokens = sources_[proposer];
-    const bool priced = InfoOf(id).shape == ProposalShape::kPricedTree;
+    const bool priced = PricesRows({Schedule::kBefore, id});
     ProposerModel& described = model.proposers[id];
     described = source.Describe(priced ? source.rows.value() : 0);
     described.acceptance = tokens.acceptance.Curve(

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "prediction/fanout_solver.h"
+#include "prediction/row_price.h"
 
 namespace foretoken {
 namespace {
@@ -43,9 +44,7 @@ SpeculationPlan Start(const CostModel& model, const PlanLimits& limits) {
 void Shape(const CostModel& model, const PlannerSettings& settings, const SpeculationPlan& wanted,
            SpeculationPlan* plan) {
   plan->speculation_length = wanted.speculation_length;
-  const bool priced =
-      plan->mode.before() && InfoOf(plan->mode.drafter).shape == ProposalShape::kPricedTree;
-  if (wanted.mode.planned() && priced && wanted.speculation_length == 0) {
+  if (wanted.mode.planned() && PricesRows(plan->mode) && wanted.speculation_length == 0) {
     plan->speculation_length = kAutoSpeculationLength;
   }
   if (!plan->mode.during()) return;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "prediction/plan_search.h"
+#include "prediction/row_price.h"
 
 namespace foretoken {
 namespace {
@@ -16,9 +17,7 @@ const RankedPlan* FastestOf(std::span<const RankedPlan> ranked, Mode mode) {
 
 std::string Name(const SpeculationPlan& plan) {
   if (!plan.mode.drafts()) return "ar";
-  if (InfoOf(plan.mode.drafter).shape == ProposalShape::kPricedTree) {
-    return std::string(ModeName(plan.mode));  // As long as pays.
-  }
+  if (PricesRows(plan.mode)) return std::string(ModeName(plan.mode));  // As long as pays.
   std::string name = fmt::format("{} (K = {}", ModeName(plan.mode), plan.lookahead);
   if (plan.mode.during()) {
     name +=

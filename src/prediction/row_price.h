@@ -6,6 +6,11 @@
 
 namespace foretoken {
 
+/// Whether the mode's drafter can propose as many rows as are worth their price, before the pass.
+constexpr bool PricesRows(Mode mode) {
+  return mode.before() && InfoOf(mode.drafter).shape == ProposalShape::kPricedTree;
+}
+
 /// What a further row of a pass costs, in tokens: the time that it adds times the tokens that are
 /// decoded in that time as things are. A proposal token is worth its row if its chance of being
 /// accepted is no less. (Tokens over time are at their most when nothing pays at the rate that one

@@ -224,8 +224,7 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       ->check(Between(1, kMaxProposal));
   add("--stages", &options->stages, "LIST",
       "Of mode staged, and for auto to choose it: the drafter of the target, the one that drafts "
-      "for "
-      "it between its passes, and so on, as in draft,draft2,ngram (default: all drafts, then "
+      "for it between its passes, and so on, as in draft,draft2,ngram (default: all drafts, then "
       "ngram)");
   add("--ensemble", &options->ensemble, "LIST",
       "Of modes ensemble and auto: whose proposals become one tree, as in draft,ngram,suffix "

@@ -24,9 +24,7 @@ constexpr double kKeepTime = 0.95;
 constexpr double kKeepWorth = 0.98;
 constexpr double kWorthOfOthers = 16;
 
-bool ProposesTrees(DrafterId id) {
-  return InfoOf(id).shape == ProposalShape::kTree || InfoOf(id).shape == ProposalShape::kPricedTree;
-}
+bool ProposesTrees(DrafterId id) { return Retrieves({Schedule::kBefore, id}); }
 
 }  // namespace
 

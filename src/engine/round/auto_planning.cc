@@ -31,6 +31,12 @@ int FanoutAtOutcome(const Sequence& sequence) {
   return FanoutAt(shape, sequence.verified, sequence.outcome.node);
 }
 
+// Tokens along the main path of a proposal of which so many were accepted: what a tree has behind
+// the last of them counts as one.
+int ProposedAlong(const Proposal& proposal, int accepted) {
+  return proposal.IsChain() ? proposal.size() : accepted + 1;
+}
+
 // A round of which the planner need not see all.
 bool IsOneOfManyAlike(const Round& round) {
   const bool plain = std::ranges::all_of(round.pass, [](const Sequence* sequence) {
@@ -70,7 +76,7 @@ ProposalObservation WhatCameTrue(DrafterId drafter, const Proposal& proposal,
     if ((node = proposal.ChildWith(node, token)) == 0) break;
     ++seen.accepted;
   }
-  seen.proposed = proposal.IsChain() ? proposal.size() : seen.accepted + 1;
+  seen.proposed = ProposedAlong(proposal, seen.accepted);
   return seen;
 }
 
@@ -153,16 +159,14 @@ void AutoPlanning::Learn(const Round& round, int rounds) {
       pass.predicted_at.context += sequence->estimate->predicted_at.context;
       pass.chosen = pass.chosen || sequence->estimate->wanted.mode.planned();
     }
-    const bool chain = sequence->verified.IsChain();
-    planner_.ObserveProposal(
-        {.mode = sequence->plan.mode,
-         .source = sequence->verified.source,
-         .proposed = chain ? sequence->verified.size() : sequence->accepted + 1,
-         .accepted = sequence->accepted,
-         .rows = sequence->verified.size(),
-         .fanout = FanoutAtOutcome(*sequence),
-         .hit = sequence->hit},
-        sequence->estimate.has_value() ? &*sequence->estimate : &nobody);
+    planner_.ObserveProposal({.mode = sequence->plan.mode,
+                              .source = sequence->verified.source,
+                              .proposed = ProposedAlong(sequence->verified, sequence->accepted),
+                              .accepted = sequence->accepted,
+                              .rows = sequence->verified.size(),
+                              .fanout = FanoutAtOutcome(*sequence),
+                              .hit = sequence->hit},
+                             sequence->estimate.has_value() ? &*sequence->estimate : &nobody);
   }
   if (planned > 0) {
     pass.predicted /= planned;

@@ -10,14 +10,9 @@
 namespace foretoken {
 namespace {
 
-// Whether the mode's drafter can propose what is worth its row, before the pass.
-bool CanPrice(Mode mode) {
-  return mode.before() && InfoOf(mode.drafter).shape == ProposalShape::kPricedTree;
-}
-
 // Whether retrieval proposes what is worth its row.
 bool IsPriced(const SpeculationPlan& plan) {
-  if (CanPrice(plan.mode)) return plan.speculation_length == kAutoSpeculationLength;
+  if (PricesRows(plan.mode)) return plan.speculation_length == kAutoSpeculationLength;
   return plan.FallsBackOnRetrieval() &&
          (plan.speculation_length == kAutoSpeculationLength || plan.speculation_length == 0);
 }
