@@ -113,19 +113,20 @@ double LearnedModel::UsualRoundUs(const PassObservation& pass) const {
          std::min(pass.host_us, kOutlier * host_us_.value() + expected);
 }
 
-double LearnedModel::PlainRoundUs(const PassObservation& pass) const {
-  return PassUs(pass.sequences, pass.load()) + host_us_.value();
+double LearnedModel::PlainRoundUs(const Workload& load) const {
+  return PassUs(load.batch, load) + host_us_.value();
 }
 
-// On the target's device the draft first reads the contexts, while nothing is decoded. (Sixteen
-// sequences that changed to SD for 2 % had 20 to 40 tokens left each, and lost 4 %.)
+double LearnedModel::ReadingUs(Mode current, Mode next, const Workload& load) const {
+  if (!prior_.DraftsOnTarget(next) || current == next) return 0;
+  const int rows = prior_.drafts[next.drafter].on_target.rows().back();
+  return load.context * sources_[next.drafter].on_target.us(rows, load.context) / rows;
+}
+
+// (Sixteen sequences that changed to SD for 2 % had 20 to 40 tokens left each, and lost 4 %.)
 double LearnedModel::RateFrom(Mode current, const RankedPlan& next, const Workload& load) const {
-  const double rate = next.prediction.tokens_per_second;
-  if (!prior_.DraftsOnTarget(next.plan.mode) || current == next.plan.mode) return rate;
-  const DrafterId draft = next.plan.mode.drafter;
-  const int rows = prior_.drafts[draft].on_target.rows().back();
-  const double reading_us = load.context * sources_[draft].on_target.us(rows, load.context) / rows;
-  return 1 / (1 / rate + reading_us / 1e6 / load.tokens_left);
+  const double reading_us = ReadingUs(current, next.plan.mode, load);
+  return 1 / (1 / next.prediction.tokens_per_second + reading_us / 1e6 / load.tokens_left);
 }
 
 void LearnedModel::ObserveContention(const PassObservation& pass, double pass_us) {

@@ -36,8 +36,11 @@ class LearnedModel {
   /// about its mode: the estimated times follow it, for all modes. (When that counted too, every
   /// slower second of the machine made the mode of that second look slow for long.)
   double UsualRoundUs(const PassObservation& pass) const;
-  /// Of a round of its sequences that decodes plainly.
-  double PlainRoundUs(const PassObservation& pass) const;
+  /// Of a round that decodes plainly.
+  double PlainRoundUs(const Workload& load) const;
+  /// What sequences that change from `current` to `next` wait, each, while a draft reads their
+  /// contexts on the target's device. On its own it reads beside the target, which goes on.
+  double ReadingUs(Mode current, Mode next, const Workload& load) const;
   /// Tokens/s of sequences that change from `current` to `next`, over all that is left of them.
   double RateFrom(Mode current, const RankedPlan& next, const Workload& load) const;
 

@@ -46,9 +46,15 @@ std::optional<SpeculationPlan>& OnlinePlanner::LastPlan(const Workload& load) {
   return last_plans_[static_cast<std::size_t>(BatchLevel(load))];
 }
 
-bool OnlinePlanner::MustDecodePlainly() const {
+bool OnlinePlanner::MayDecodePlainly() const {
   const auto& modes = settings_.limits.modes;
-  return debt_.exceeded() && std::find(modes.begin(), modes.end(), Mode::kAr) != modes.end();
+  return std::find(modes.begin(), modes.end(), Mode::kAr) != modes.end();
+}
+
+bool OnlinePlanner::Affords(Mode current, Mode next, const Workload& load, int sequences) const {
+  if (next == current || !next.drafts() || !MayDecodePlainly()) return true;
+  return debt_.HasRoomFor(sequences * learned_.ReadingUs(current, next, load),
+                          learned_.PlainRoundUs(load));
 }
 
 void OnlinePlanner::ObservePass(const PassObservation& pass) {
@@ -57,7 +63,7 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
   if (settled) trial_.CountRound();
   const double round_us = learned_.UsualRoundUs(pass);
   if (pass.chosen) {
-    const double plain_us = learned_.PlainRoundUs(pass);
+    const double plain_us = learned_.PlainRoundUs(pass.load());
     if (pass.mode != Mode::kAr) {
       debt_.Add(round_us - plain_us * pass.tokens / pass.sequences, plain_us);
     }
@@ -149,12 +155,15 @@ OnlinePlanner::Choice OnlinePlanner::ChooseMode(const CostModel& model,
       leads && trial_.tries(current.mode) && last.has_value() && last->mode != current.mode;
   const RankedPlan usual = alone ? RankPlan(model, *last, load) : now;
   const bool joins = !leads && trial_.by_all();
-  const bool change = joins || looks_.explores() || IsBetter(best, usual, current.mode, load);
+  const bool change = joins || looks_.explores() ||
+                      (IsBetter(best, usual, current.mode, load) &&
+                       Affords(current.mode, best.plan.mode, load, load.batch));
   Choice choice{.next = change ? best : usual};
   if (!leads) return choice;
   const std::optional<SpeculationPlan> trial =
       trial_.Choose(learned_, model, settings_.limits, current, choice.next, load);
   if (!trial.has_value()) return choice;
+  if (!Affords(current.mode, trial->mode, load, 1)) return choice;
   return {.next = RankPlan(model, *trial, load), .scouts = !trial_.by_all()};
 }
 

@@ -58,7 +58,11 @@ class OnlinePlanner {
     bool scouts = false;  // What one sequence tries, apart from the others.
   };
   std::optional<SpeculationPlan>& LastPlan(const Workload& load);
-  bool MustDecodePlainly() const;
+  // Where it is a choice to decode plainly.
+  bool MustDecodePlainly() const { return MayDecodePlainly() && debt_.exceeded(); }
+  bool MayDecodePlainly() const;
+  // Whether `sequences` may change from mode `current` to `next` with what they may yet lose.
+  bool Affords(Mode current, Mode next, const Workload& load, int sequences) const;
   // Whether to change from `usual`, for a sequence that is in mode `current`.
   bool IsBetter(const RankedPlan& best, const RankedPlan& usual, Mode current,
                 const Workload& load) const;

@@ -29,6 +29,11 @@ struct World {
   int ensemble_rows = 4;
   double ensemble_us = 2;
   double contention = 1.05;
+  // Of a token of the context that a draft reads first, on the target's device; a sequence's rounds
+  // (0: it has no end) and the context that it begins with.
+  double draft_read_us = 0;
+  double second_read_us = 0;
+  int sequence_rounds = 0;
   double swing = 0;  // Acceptance is higher and lower by this in turns of 50 rounds.
   unsigned seed = 7;
 };
@@ -39,7 +44,7 @@ class Simulation {
   Simulation(const World& world, const PlannerSettings& settings,
              const SpeculationPlan& wanted = {.mode = Mode::kAuto})
       : world_(world), planner_(Prior(world), settings), random_(world.seed) {
-    plan_ = planner_.FirstPlan(wanted, kLoad, &sequence_);
+    Begin(wanted);
   }
 
   World& world() { return world_; }
@@ -66,15 +71,32 @@ class Simulation {
   static constexpr Workload kLoad{.batch = 1, .context = 200};
   static constexpr double kHostUs = 10;
 
+  void Begin(SpeculationPlan wanted) {
+    sequence_ = {};
+    load_.context = kLoad.context;
+    if (world_.sequence_rounds > 0) load_.tokens_left = world_.sequence_rounds;
+    plan_ = planner_.FirstPlan(wanted, load_, &sequence_);
+    drafting_ = Mode::kAr;
+  }
+
+  // Of a draft that takes so long for a row, and reads so fast.
+  static TimeTable Draft(double us, double read_us) {
+    if (read_us == 0) return TimeTable::Line(us, 2);
+    constexpr int kRows[] = {1, 2, 32};
+    constexpr int kContexts[] = {1};
+    const double times[] = {us, us + 2, std::max(us + 4, 32 * read_us)};
+    return *TimeTable::Make(kRows, kContexts, times);
+  }
+
   static CostModel Prior(const World& world) {
     CostModel prior;
     prior.target = TimeTable::Line(world.target_us, world.target_row_us);
-    prior.first_draft().apart = TimeTable::Line(world.draft_us, 2);
-    prior.first_draft().on_target = TimeTable::Line(world.draft_us, 2);
-    prior.drafts[DrafterId::kModel2].on_target = TimeTable::Line(world.second_us, 1);
+    prior.first_draft().apart = Draft(world.draft_us, world.draft_read_us);
+    prior.first_draft().on_target = Draft(world.draft_us, world.draft_read_us);
+    prior.drafts[DrafterId::kModel2].on_target = Draft(world.second_us, world.second_read_us);
     if (world.staged_us > 0) {  // As if nobody helped.
       prior.drafts[DrafterId::kStaged] = {.apart = {},
-                                          .on_target = TimeTable::Line(world.draft_us, 2),
+                                          .on_target = prior.first_draft().on_target,
                                           .pass = {},
                                           .tokens_of = DrafterId::kModel};
     }
@@ -88,14 +110,26 @@ class Simulation {
     if (mode == kEnsemble) return world_.ensemble_acceptance;
     return world_.acceptance + (rounds_ / 50 % 2 == 0 ? world_.swing : -world_.swing);
   }
+  // The target waits for a proposal, since its outcome was not prepared.
+  bool IsJit() const {
+    return plan_.mode == Mode::kSsd && !hit_ && unread_ < 0 && plan_.fallback == Fallback::kJit;
+  }
+
+  // What the draft takes for a context that it has not read yet: it does not keep up beside others.
+  double ReadingUs() {
+    const bool reads = plan_.mode != drafting_ && DraftsOnTarget(plan_.mode);
+    drafting_ = plan_.mode;
+    if (!reads) return 0;
+    return load_.context * (plan_.mode == kSd2 ? world_.second_read_us : world_.draft_read_us);
+  }
   double DraftingUs() const {
     if (plan_.mode == kEnsemble) return world_.ensemble_us;
     if (plan_.mode == kStaged) return plan_.lookahead * world_.staged_us;
-    if (!DraftsOnTarget(plan_.mode)) return 0;
+    if (!DraftsOnTarget(plan_.mode) && !IsJit()) return 0;
     return plan_.lookahead * (plan_.mode == kSd2 ? world_.second_us : world_.draft_us);
   }
   int Proposed(Mode mode) {
-    if (mode == Mode::kAr || (mode == Mode::kSsd && !hit_)) return 0;
+    if (mode == Mode::kAr || (mode == Mode::kSsd && !hit_ && !IsJit())) return 0;
     if (mode != kEnsemble) return plan_.lookahead;
     return Chance(world_.ensemble_coverage) ? world_.ensemble_rows : 0;
   }
@@ -104,6 +138,10 @@ class Simulation {
 
   void Round(double* tokens, double* us) {
     const Mode mode = plan_.mode;
+    if (mode == Mode::kSsd && drafting_ != mode) {  // It reads beside the target.
+      unread_ = static_cast<int>(load_.context * world_.draft_read_us / world_.target_us);
+      hit_ = false;
+    }
     ++uses_[mode];
     ProposalObservation proposal{.mode = mode};
     proposal.proposed = proposal.rows = Proposed(mode);
@@ -111,22 +149,25 @@ class Simulation {
     ++rounds_;
     while (proposal.accepted < proposal.proposed && Chance(a)) ++proposal.accepted;
     if (proposal.proposed > 0) {
-      proposal.source =
-          mode == Mode::kSsd ? ProposalSource::kCache : ProposalSource::Of(mode.drafter);
+      proposal.source = mode != Mode::kSsd ? ProposalSource::Of(mode.drafter)
+                        : hit_             ? ProposalSource::kCache
+                                           : ProposalSource::kJit;
     }
+    const double waited_us = DraftingUs() + ReadingUs();
     if (mode == Mode::kSsd) {
-      hit_ = Chance(world_.hit);
+      const bool prepared = --unread_ < 0;
+      hit_ = prepared && Chance(world_.hit);
       proposal.hit = hit_;
-      proposal.fanout = 3;
+      proposal.fanout = prepared ? 3 : 0;
     }
     const double noise = std::uniform_real_distribution<>(0.97, 1.03)(random_);
     const int rows = 1 + proposal.proposed;
     const double contention = mode == Mode::kSsd ? world_.contention : 1;
     PassObservation pass{
         .rows = rows,
-        .context = kLoad.context,
+        .context = load_.context,
         .pass_us = noise * contention * (world_.target_us + world_.target_row_us * rows),
-        .wait_us = DraftingUs(),
+        .wait_us = waited_us,
         .host_us = kHostUs,
         .tokens = proposal.accepted + 1,
         .lookahead = plan_.lookahead,
@@ -139,13 +180,22 @@ class Simulation {
     planner_.ObservePass(pass);
     *tokens += pass.tokens;
     *us += pass.pass_us + pass.wait_us + pass.host_us;
-    plan_ = planner_.Replan(plan_, kLoad, &sequence_);
+    load_.context += pass.tokens;
+    load_.tokens_left -= pass.tokens;
+    if (world_.sequence_rounds > 0 && load_.tokens_left < 1) {
+      Begin(sequence_.wanted);
+    } else {
+      plan_ = planner_.Replan(plan_, load_, &sequence_);
+    }
   }
 
   World world_;
   OnlinePlanner planner_;
   SequenceEstimate sequence_;
   SpeculationPlan plan_;
+  Workload load_ = kLoad;
+  Mode drafting_ = Mode::kAr;  // Whose draft has read the context.
+  int unread_ = 0;             // Rounds that it yet reads for, beside the target.
   bool hit_ = false;
   int rounds_ = 0;
   std::mt19937 random_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 namespace foretoken {
 
@@ -17,11 +18,16 @@ class SpeculationDebt {
   /// After so much decoding in all, whatever the last round was.
   void Judge(double now_us, double plain_round_us) {
     const double limit = kExploringShare * now_us + kExploringRounds * plain_round_us;
-    const double room = exceeded_ ? kAttemptRounds * plain_round_us : 0;
-    exceeded_ = debt_us_ > limit - room;
+    room_us_ = limit - debt_us_;
+    exceeded_ = room_us_ < (exceeded_ ? kAttemptRounds * plain_round_us : 0);
   }
 
   bool exceeded() const { return exceeded_; }
+  /// For an attempt at another mode, whose draft first reads the contexts for so long.
+  bool HasRoomFor(double reading_us, double plain_round_us) const {
+    return room_us_ >=
+           std::min(reading_us, kReadingRounds * plain_round_us) + kAttemptRounds * plain_round_us;
+  }
 
  private:
   // The debt that choosing modes may run up: this share of the time, and a few plain rounds to
@@ -32,12 +38,17 @@ class SpeculationDebt {
   // of runs of 2,000 rounds at T = 0.7 came to their limit, where speculation is 1.25 times as
   // fast.)
   static constexpr double kCreditRounds = 64;
-  // How far below its limit a debt must be before anything is tried again: in the first rounds
-  // after a change of mode, in which the draft reads the context, two or three plain ones are lost.
-  // (Without it one of those runs tried 11 times in vain and decoded plainly to its end.)
-  static constexpr double kAttemptRounds = 3;
+  // How far below its limit a debt must be before anything is tried again: for a round or two that
+  // accept nothing, and for what a draft reads first, or an attempt ends when it has paid for its
+  // beginning. (With three rounds, of which reading 200 tokens took two to seven, three runs of 16
+  // with two drafts loaded tried a dozen times in vain and decoded plainly to their end, where SSD
+  // is 1.25 times as fast.) More than five rounds of reading need not fit: behind long contexts
+  // nothing would be tried twice.
+  static constexpr double kAttemptRounds = 2;
+  static constexpr double kReadingRounds = 5;
 
   double debt_us_ = 0;
+  double room_us_ = std::numeric_limits<double>::infinity();
   bool exceeded_ = false;
 };
 

@@ -22,6 +22,18 @@ TEST(SpeculationDebt, ExceedsItsLimitAndNeedsRoomForAnotherAttempt) {
   EXPECT_FALSE(debt.exceeded());
 }
 
+TEST(SpeculationDebt, AnAttemptNeedsRoomForWhatItsDraftReads) {
+  SpeculationDebt debt;
+  EXPECT_TRUE(debt.HasRoomFor(1000 * kPlainUs, kPlainUs)) << "nothing was tried yet";
+  debt.Add(3 * kPlainUs, kPlainUs);
+  debt.Judge(0, kPlainUs);  // Five rounds are left of eight, two of them for drafting.
+  EXPECT_TRUE(debt.HasRoomFor(3 * kPlainUs, kPlainUs));
+  EXPECT_FALSE(debt.HasRoomFor(4 * kPlainUs, kPlainUs));
+  debt.Add(-2 * kPlainUs, kPlainUs);
+  debt.Judge(0, kPlainUs);
+  EXPECT_TRUE(debt.HasRoomFor(1000 * kPlainUs, kPlainUs)) << "more than five rounds need not fit";
+}
+
 TEST(SpeculationDebt, KeepsSomeOfWhatWasGained) {
   SpeculationDebt debt;
   for (int i = 0; i < 1000; ++i) debt.Add(-kPlainUs, kPlainUs);

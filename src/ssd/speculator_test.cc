@@ -183,6 +183,12 @@ TEST(Speculator, DraftsBehindATokenThatItHasReadAlready) {
   EXPECT_EQ(PathsOf(proposal), PathsOf(other.JustInTime(next)));
 }
 
+TEST(Speculator, HoldsNothingUpWhileItReadsAContext) {
+  Both both(1);
+  EXPECT_EQ(both.JustInTime(7).size(), 0);
+  EXPECT_EQ(both.JustInTime(8).size(), kLookahead);
+}
+
 TEST(Speculator, RefusesAForeignEngine) {
   const auto backend = MakeReferenceBackend(Precision::kF32);
   const auto model = TinyModel(backend.get());
