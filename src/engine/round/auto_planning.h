@@ -31,8 +31,8 @@ class AutoPlanning {
   /// Passes of the speculator that ended beside a round.
   void ObserveDraft(const DraftPasses& news, const RunningSet& running);
 
-  /// Before a round's proposals: asks PlannerSettings::aside now and then for sequences that
-  /// something else drafts for, and compares with the text what it said the last time.
+  /// Before a round's proposals: asks PlannerSettings::aside now and then for a sequence that
+  /// something else drafts for, and compares with the text what it said of it the last time.
   void AskAside(const RunningSet& running, Drafters* drafters);
   /// A pass has verified a sequence: tells that drafter of it now and then, which may learn of it.
   void TellAside(Logits logits, const Sequence& sequence, Drafters* drafters) const;
@@ -51,8 +51,8 @@ class AutoPlanning {
 
   const std::optional<DrafterId> aside_;
   OnlinePlanner planner_;
-  std::vector<Sequence*> asked_aside_;
   unsigned rounds_ = 0;
+  unsigned told_every_ = 1;  // Rounds, of a sequence.
   unsigned alike_rounds_ = 0;
 };
 
