@@ -117,7 +117,8 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   if (plan.mode != current.mode) {
     ++switches_;
     settling_.Restart();
-    sequence->rounds = 0;  // A new mode is looked at early and often.
+    sequence->rounds = 0;  // A new mode is looked at early and often,
+    if (!plan.mode.drafts()) looks_.Begin(sequence);  // but plain decoding gives nothing to see.
   }
   Shape(model, settings_, wanted, &plan);
   if (wanted.mode.planned() && !choice.scouts) LastPlan(load) = plan;

@@ -9,16 +9,16 @@ namespace foretoken {
 namespace {
 
 // Of plain rounds as short as these one of a few is looked at: they are all alike, and looking at
-// each took 0.7 % of the time where a pass of one sequence takes 55 us, and 0.3 % where one of 16
-// takes 500.
-constexpr std::int64_t kShortPassNs = 200'000;
+// each took 0.7 % of the time where a pass of one sequence takes 55 us, 0.3 % where one of 16 takes
+// 500, and 0.4 % where one of 4 takes 760.
+constexpr std::int64_t kShortPassNs = 800'000;
 constexpr std::int64_t kShortPassNsPerSequence = 40'000;
 constexpr int kAlikeRounds = 4;
 
 // A drafter is asked aside in one round of so many (20 us of sixteen rounds of 560, with the
 // smallest of targets), and told of what passes say in more, from which it learns what to say: of
-// one sequence of the batch, which take turns. (Asked for all of four and told of all, it took 7 us
-// of a round of 810.)
+// one sequence of the batch, which take turns. (Asked for all of four, and told of one in every
+// round, it took 10 us of a round of 780.)
 constexpr unsigned kRoundsBetweenAsides = 16;
 constexpr unsigned kRoundsBetweenTold = 4;
 
@@ -90,7 +90,7 @@ bool AutoPlanning::IsAside(const Sequence& sequence) const {
 
 void AutoPlanning::AskAside(const RunningSet& running, Drafters* drafters) {
   if (!aside_.has_value() || running.empty()) return;
-  told_every_ = std::max(kRoundsBetweenTold, static_cast<unsigned>(running.size()));
+  told_every_ = kRoundsBetweenTold * static_cast<unsigned>(running.size());
   if (++rounds_ % kRoundsBetweenAsides != 0) return;
   Sequence* sequence = running[rounds_ / kRoundsBetweenAsides % running.size()].get();
   const std::size_t behind = std::exchange(sequence->aside_behind, 0);
@@ -107,7 +107,8 @@ void AutoPlanning::AskAside(const RunningSet& running, Drafters* drafters) {
 }
 
 void AutoPlanning::TellAside(Logits logits, const Sequence& sequence, Drafters* drafters) const {
-  const bool has_turn = (rounds_ + static_cast<unsigned>(sequence.id)) % told_every_ == 0;
+  const auto turn = kRoundsBetweenTold * static_cast<unsigned>(sequence.id);
+  const bool has_turn = (rounds_ + turn) % told_every_ == 0;
   if (has_turn && IsAside(sequence)) drafters->ObserveBy(*aside_, logits, sequence);
 }
 
