@@ -43,8 +43,11 @@ std::optional<SpeculationPlan> Trial::Choose(const LearnedModel& learned, const 
   const CostModel hoped = learned.Hoped(model);
   RankedPlan best;
   if (begins) {
-    tries_of.max_lookahead =
-        std::clamp(kTrialLookahead, limits.min_lookahead, limits.max_lookahead);
+    // Beside a draft's mode as many as that proposes: with fewer none could be faster.
+    const int most = model.DraftsByPasses(current.mode)
+                         ? std::max(kTrialLookahead, current.lookahead)
+                         : kTrialLookahead;
+    tries_of.max_lookahead = std::clamp(most, limits.min_lookahead, limits.max_lookahead);
     best = ImprovePlan(hoped, tries_of, load, SpeculationPlan{});
     if (best.plan.mode == current.mode) return std::nullopt;
   } else {
