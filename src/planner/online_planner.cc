@@ -117,7 +117,7 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   if (plan.mode != current.mode) {
     ++switches_;
     settling_.Restart();
-    sequence->rounds = 0;  // A new mode is looked at early and often,
+    sequence->rounds = 0;                             // A new mode is looked at early and often,
     if (!plan.mode.drafts()) looks_.Begin(sequence);  // but plain decoding gives nothing to see.
   }
   Shape(model, settings_, wanted, &plan);
@@ -164,7 +164,10 @@ OnlinePlanner::Choice OnlinePlanner::ChooseMode(const CostModel& model,
   const std::optional<SpeculationPlan> trial =
       trial_.Choose(learned_, model, settings_.limits, current, choice.next, load);
   if (!trial.has_value()) return choice;
-  if (!Affords(current.mode, trial->mode, load, 1)) return choice;
+  if (!Affords(current.mode, trial->mode, load, 1)) {
+    trial_.GiveUp();
+    return choice;
+  }
   return {.next = RankPlan(model, *trial, load), .scouts = !trial_.by_all()};
 }
 

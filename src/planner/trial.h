@@ -22,6 +22,9 @@ class Trial {
                                         const PlanLimits& limits, const SpeculationPlan& current,
                                         const RankedPlan& next, const Workload& load);
 
+  /// What was chosen cannot be afforded.
+  void GiveUp() { tried_.reset(); }
+
   /// All sequences try, not only one.
   bool by_all() const;
   /// `mode` is being tried.

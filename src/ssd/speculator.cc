@@ -216,9 +216,10 @@ bool Speculator::AppendTrunkRows(SpeculatedSequence* sequence) {
     if (trunk.committed() > draft_->max_context) return false;
     int wanted = trunk.committed() - trunk.computed();
     const bool reads = wanted > config_->max_lookahead + 1;  // More than a round's tokens.
-    // The target goes on with one row while the draft reads a context. (It waited for the reading,
-    // 2 to 3 ms with 200 tokens or four rounds of plain decoding, wherever mode auto tried SSD.)
-    if (reads && sequence->jit) return false;
+    // What takes more than a pass to read is not waited for: the target goes on with one row. (It
+    // waited 2 to 3 ms for 200 tokens, four rounds of plain decoding, wherever mode auto tried
+    // SSD.)
+    if (reads && sequence->jit && wanted > reading_left_) return false;
     if (reads) wanted = std::min(wanted, reading_left_);
     if (wanted == 0) return true;  // In a later pass.
     if (!trunk.Reserve(wanted, *draft_)) return false;

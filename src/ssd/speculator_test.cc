@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -49,7 +51,8 @@ std::set<Path> PathsOf(const Proposal& tree) {
 // A speculator and its client; nothing happens between calls.
 class Both {
  public:
-  explicit Both(int width) {
+  explicit Both(int width, std::size_t prompt = 4) : tokens_(prompt, 9) {
+    std::ranges::copy(std::array<Token, 3>{3, 14, 15}, tokens_.begin());
     plan_.tree_width = width;
     plan_.max_nodes = 7;
     client_.emplace(std::make_unique<TestHost>(&pair_),
@@ -61,7 +64,7 @@ class Both {
                     [](const std::string& warning) { ADD_FAILURE() << warning; });
     client_->Open({.sequence = 1,
                    .tokens = tokens_,
-                   .prompt_tokens = 4,
+                   .prompt_tokens = static_cast<int>(tokens_.size()),
                    .sampling = &sampling_,
                    .plan = &plan_,
                    .stop_tokens = {}});
@@ -113,7 +116,7 @@ class Both {
   std::unique_ptr<Model> model_ = TinyModel(backend_.get());
   Speculator speculator_{model_.get(), &pair_.speculator, nullptr};
   std::optional<SpeculatorClient> client_;
-  std::vector<Token> tokens_ = {3, 14, 15, 9};
+  std::vector<Token> tokens_;
   SamplingParams sampling_{.temperature = 1, .seed = 5};
   SpeculationPlan plan_{.mode = Mode::kSsd,
                         .lookahead = kLookahead,
@@ -183,10 +186,12 @@ TEST(Speculator, DraftsBehindATokenThatItHasReadAlready) {
   EXPECT_EQ(PathsOf(proposal), PathsOf(other.JustInTime(next)));
 }
 
-TEST(Speculator, HoldsNothingUpWhileItReadsAContext) {
-  Both both(1);
-  EXPECT_EQ(both.JustInTime(7).size(), 0);
-  EXPECT_EQ(both.JustInTime(8).size(), kLookahead);
+TEST(Speculator, HoldsNothingUpWhileItReadsALongContext) {
+  Both at_once(1, 100);
+  EXPECT_EQ(at_once.JustInTime(7).size(), kLookahead);
+  Both in_two_passes(1, 150);
+  EXPECT_EQ(in_two_passes.JustInTime(7).size(), 0);
+  EXPECT_EQ(in_two_passes.JustInTime(8).size(), kLookahead);
 }
 
 TEST(Speculator, RefusesAForeignEngine) {
