@@ -294,7 +294,7 @@ bool Engine::Impl::Offers(Mode mode) const {
 Result<SpeculationPlan> Engine::Impl::PlanOf(const std::optional<PlanOptions>& wanted) const {
   if (!wanted.has_value()) return options.plan;  // Has been checked.
   FT_ASSIGN_OR_RETURN(SpeculationPlan plan, ApplyOptions(*wanted, options.plan));
-  plan = FitTree(std::move(plan), bounds);
+  plan = FitTree(plan, bounds);
   FT_RETURN_IF_ERROR(CheckPlan(plan, bounds));
   return plan;
 }

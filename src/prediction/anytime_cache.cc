@@ -73,7 +73,7 @@ class PassClock {
   }
 
   const CacheRace& race_;
-  std::array<double, 2 * kBranchRowsPerPass> kept_{};
+  std::array<double, std::size_t{2} * kBranchRowsPerPass> kept_{};
 };
 
 // The speculator's choice among branches in descending order of value, the same of each sequence.

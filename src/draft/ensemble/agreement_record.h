@@ -54,7 +54,7 @@ class AgreementRecord {
     return static_cast<std::size_t>(depth * kRanks + rank) * kSets + agreement.members;
   }
 
-  std::array<Seen, kDepths * kRanks * kSets> seen_{};
+  std::array<Seen, std::size_t{kDepths} * kRanks * kSets> seen_{};
 };
 
 /// What the records of all sequences, and of one of them, make of its next nodes.

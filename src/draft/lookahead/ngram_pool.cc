@@ -39,7 +39,7 @@ std::span<const std::span<const Token>> NgramPool::Latest(Token first, int most)
   std::ranges::sort(found_, std::ranges::greater(), &Entry::stamp);
   found_.resize(std::min(found_.size(), static_cast<std::size_t>(std::max(most, 0))));
   latest_.clear();
-  for (const Entry* entry : found_) latest_.push_back(RestOf(*entry));
+  for (const Entry* entry : found_) latest_.emplace_back(RestOf(*entry));
   return latest_;
 }
 

@@ -190,7 +190,7 @@ Ranking ModelDrafter::Rank(const DraftContext& context, int i, const Proposal& p
                            const SaidRow& said) {
   // From the last token that is committed, where the history ends.
   const auto drafted = static_cast<std::size_t>(drafted_[i]);
-  StaticVector<Token, 2 * kMaxProposal> path;
+  StaticVector<Token, std::size_t{2} * kMaxProposal> path;
   for (const Token token : context.tokens.last(drafted)) path.push_back(token);
   for (const Token token : PathTokens(proposal, node)) path.push_back(token);
   std::span<const TokenProbability> law;

@@ -31,7 +31,7 @@ void FitProposal(Sequence* sequence) {
 
 bool NobodyElseToServe(const RunningSet& running) {
   return std::ranges::all_of(running, [](const auto& sequence) {
-    return sequence->finish.has_value() || sequence->hit == false;
+    return sequence->finish.has_value() || !sequence->hit.value_or(true);
   });
 }
 

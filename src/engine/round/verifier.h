@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -29,7 +30,7 @@ class Verifier {
   Verifier(Backend* backend, int vocabulary, std::optional<Script> script,
            const LossyRule& lossy = {}, const Judge& judge = {})
       : vocabulary_(vocabulary),
-        script_(script),
+        script_(std::move(script)),
         lossy_(lossy),
         judge_(judge),
         sampler_(backend, vocabulary) {}
