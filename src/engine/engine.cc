@@ -425,7 +425,7 @@ void Engine::Impl::VerifyPass(Logits logits) {
                     ProposalMaskSteps(round.pass.size()), sequence);
     round.choose_ns += NowNs() - start;
     drafters.Observe(logits, *sequence);
-    if (planning.has_value()) planning->TellAside(logits, *sequence, &drafters);
+    if (planning.has_value()) planning->TellAside(logits, *sequence, running(), &drafters);
     CommitOutcome(target_pass.memory(), sequence);
   }
 }

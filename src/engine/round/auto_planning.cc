@@ -90,7 +90,6 @@ bool AutoPlanning::IsAside(const Sequence& sequence) const {
 
 void AutoPlanning::AskAside(const RunningSet& running, Drafters* drafters) {
   if (!aside_.has_value() || running.empty()) return;
-  told_every_ = kRoundsBetweenTold * static_cast<unsigned>(running.size());
   if (++rounds_ % kRoundsBetweenAsides != 0) return;
   Sequence* sequence = running[rounds_ / kRoundsBetweenAsides % running.size()].get();
   const std::size_t behind = std::exchange(sequence->aside_behind, 0);
@@ -102,14 +101,15 @@ void AutoPlanning::AskAside(const RunningSet& running, Drafters* drafters) {
   }
   sequence->aside_behind = sequence->tokens.size();
   const std::int64_t start = NowNs();
-  drafters->ProposeAside(*aside_, static_cast<int>(running.size()), {&sequence, 1});
+  drafters->ProposeAside(*aside_, static_cast<int>(running.size()), sequence);
   planner_.ObserveAsking(*aside_, Microseconds(NowNs() - start));
 }
 
-void AutoPlanning::TellAside(Logits logits, const Sequence& sequence, Drafters* drafters) const {
-  const auto turn = kRoundsBetweenTold * static_cast<unsigned>(sequence.id);
-  const bool has_turn = (rounds_ + turn) % told_every_ == 0;
-  if (has_turn && IsAside(sequence)) drafters->ObserveBy(*aside_, logits, sequence);
+void AutoPlanning::TellAside(Logits logits, const Sequence& sequence, const RunningSet& running,
+                             Drafters* drafters) const {
+  if (rounds_ % kRoundsBetweenTold != 0 || !IsAside(sequence)) return;
+  const std::size_t turn = rounds_ / kRoundsBetweenTold + static_cast<std::size_t>(sequence.id);
+  if (turn % running.size() == 0) drafters->ObserveBy(*aside_, logits, sequence);
 }
 
 void AutoPlanning::ObserveDraft(const DraftPasses& news, const RunningSet& running) {

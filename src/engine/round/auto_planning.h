@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "engine/round/drafters.h"
 #include "engine/round/round.h"
@@ -35,7 +34,8 @@ class AutoPlanning {
   /// something else drafts for, and compares with the text what it said of it the last time.
   void AskAside(const RunningSet& running, Drafters* drafters);
   /// A pass has verified a sequence: tells that drafter of it now and then, which may learn of it.
-  void TellAside(Logits logits, const Sequence& sequence, Drafters* drafters) const;
+  void TellAside(Logits logits, const Sequence& sequence, const RunningSet& running,
+                 Drafters* drafters) const;
 
   /// Learns from a round that was verified, and plans its sequences' next ones.
   void Consult(const Round& round, const RunningSet& running);
@@ -52,7 +52,6 @@ class AutoPlanning {
   const std::optional<DrafterId> aside_;
   OnlinePlanner planner_;
   unsigned rounds_ = 0;
-  unsigned told_every_ = 1;  // Rounds, of a sequence.
   unsigned alike_rounds_ = 0;
 };
 

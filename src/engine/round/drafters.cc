@@ -181,19 +181,16 @@ void Drafters::OfferKv(Sequence* sequence, DraftContext* context) {
   context->target_kv = {.store = target_.store, .sequence = &sequence->kv};
 }
 
-void Drafters::ProposeAside(DrafterId drafter, int batch, std::span<Sequence* const> sequences) {
+void Drafters::ProposeAside(DrafterId drafter, int batch, Sequence* sequence) {
   const SpeculationPlan plan{.mode = {Schedule::kBefore, drafter},
                              .lookahead = kMaxPlannedLookahead,
                              .speculation_length = kAutoSpeculationLength};
   budget_.SetPrices();
-  contexts_.clear();
-  for (Sequence* sequence : sequences) {
-    sequence->speculated = true;
-    DraftContext& context = contexts_.emplace_back(ContextFor(drafter, plan, batch, sequence));
-    context.proposal = &sequence->aside;
-    context.laws = nullptr;
-  }
-  before_[drafter]->Propose(contexts_);
+  sequence->speculated = true;
+  DraftContext context = ContextFor(drafter, plan, batch, sequence);
+  context.proposal = &sequence->aside;
+  context.laws = nullptr;
+  before_[drafter]->Propose({&context, 1});
 }
 
 void Drafters::Observe(Logits logits, const Sequence& sequence) {

@@ -75,9 +75,9 @@ class Drafters {
   /// Proposals for all sequences that draft before the pass and whose prompt is computed.
   void Propose(const RunningSet& running);
 
-  /// What `drafter` would propose for sequences that something else drafts for, as Sequence::aside.
-  /// `batch`: sequences that are decoded together.
-  void ProposeAside(DrafterId drafter, int batch, std::span<Sequence* const> sequences);
+  /// What `drafter` would propose for a sequence that something else drafts for, as
+  /// Sequence::aside. `batch`: sequences that are decoded together.
+  void ProposeAside(DrafterId drafter, int batch, Sequence* sequence);
 
   /// Tells the drafter of a proposal what a pass said of it, before that is committed. `logits` are
   /// those of the whole pass.
