@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/status.hpp>
@@ -11,6 +10,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/check.h"
 #include "server/http/request_rules.h"
 
 namespace foretoken::server {
@@ -22,6 +22,7 @@ using boost::system::error_code;
 
 constexpr std::size_t kSmallRead = 4 << 10;
 constexpr std::size_t kBodyRead = 64 << 10;
+constexpr std::size_t kSmallBody = 64 << 10;
 // What a refused client may still send before it is cut off: enough that it reads the answer.
 constexpr std::size_t kLingerBytes = 8 << 20;
 constexpr double kLingerSeconds = 2;
@@ -56,7 +57,9 @@ HttpConnection::HttpConnection(HttpStream::Socket socket, TlsContext* tls, HttpS
 }
 
 HttpConnection::~HttpConnection() {
-  HoldBody(0);
+  FT_CHECK(shared_->thread == std::thread::id() || shared_->thread == std::this_thread::get_id(),
+           "a connection dies on the server's thread");
+  if (exchange_.has_value()) exchange_->Finish();
   if (state_ == State::kAnswering) --shared_->answering;
   shared_->open.erase(this);
 }
@@ -75,7 +78,7 @@ void HttpConnection::Start() {
 
 void HttpConnection::EndKeepAlive() {
   // A new one may have its first request on the way: that is still answered.
-  if (state_ == State::kIdle && number_ > 0) return Close();
+  if (state_ == State::kIdle && requests_ > 0) return Close();
   keep_alive_ = false;
 }
 
@@ -87,7 +90,8 @@ void HttpConnection::Read() {
   const std::size_t room = std::min(want, in_.max_size() - in_.size());
   if (room == 0) return;
   reading_ = true;
-  stream_.ReadSome(in_.prepare(room),
+  if (arriving_.size() != want) arriving_ = std::vector<char>(want);
+  stream_.ReadSome(asio::buffer(arriving_.data(), room),
                    [self = shared_from_this()](error_code error, std::size_t bytes) {
                      self->reading_ = false;
                      self->OnRead(error, bytes);
@@ -107,7 +111,7 @@ void HttpConnection::OnRead(error_code error, std::size_t bytes) {
     }
     return;
   }
-  in_.commit(bytes);
+  in_.commit(asio::buffer_copy(in_.prepare(bytes), asio::buffer(arriving_.data(), bytes)));
   if (state_ == State::kLingering) {
     lingered_bytes_ += in_.size();
     in_.consume(in_.size());
@@ -173,9 +177,10 @@ void HttpConnection::AdmitHead() {
   if (refused.has_value()) {
     Answering();
     keep_alive_ = keep_alive_ && !has_body;
-    return HttpExchange(shared_from_this(), number_).Reply(std::move(*refused));
+    return Answer(std::move(*refused));
   }
   state_ = State::kBody;
+  body_count_ = std::make_shared<BodyCount>(&shared_->bodies_bytes);
   SetDeadline(shared_->limits.request_seconds, &HttpConnection::MissedRequest);
   if (has_body && head_.Field("Expect") == "100-continue") {
     out_ = fmt::format("HTTP/1.1 {} Continue\r\n\r\n", kContinue);
@@ -188,8 +193,7 @@ void HttpConnection::ParseBody() {
   error_code error;
   while (!parser_->is_done() && in_.size() > 0) {
     in_.consume(parser_->put(in_.data(), error));
-    HoldBody(parser_->get().body().size());
-    if (shared_->bodies_bytes > shared_->limits.bodies_bytes) {
+    if (!MayHold(parser_->get().body().size())) {
       return Refuse(503, "the server is taking too many large requests at once; try again later");
     }
     if (error == http::error::need_more) {
@@ -205,9 +209,11 @@ void HttpConnection::ParseBody() {
 void HttpConnection::Handle() {
   Answering();
   SetDeadline(0, nullptr);
-  HttpRequest request{.head = head_, .body = std::move(parser_->get().body())};
+  if (in_.size() == 0) in_.shrink_to_fit();  // Long heads and bodies do not stay as empty room.
+  HttpRequest request{
+      .head = head_, .body = std::move(parser_->get().body()), .counted = body_count_};
   parser_->get().body().clear();
-  shared_->app.handle(std::move(request), HttpExchange(shared_from_this(), number_));
+  shared_->app.handle(std::move(request), *exchange_);
 }
 
 void HttpConnection::Answering() {
@@ -224,13 +230,53 @@ void HttpConnection::RefuseBody() {
 void HttpConnection::Refuse(int status, const std::string& sentence) {
   Answering();
   keep_alive_ = false;
-  HttpExchange(shared_from_this(), number_).Reply(shared_->app.refuse(status, sentence));
+  Answer(shared_->app.refuse(status, sentence));
 }
 
-// Accounts for `bytes` of a body in place of what was held before.
-void HttpConnection::HoldBody(std::size_t bytes) {
-  shared_->bodies_bytes += bytes - held_bytes_;
-  held_bytes_ = bytes;
+// Whether there is room for a body that has come to `bytes`; it counts from here on. A small one is
+// taken whatever others hold, so that who sends large ones does not shut the others out: there are
+// no more of these than connections.
+bool HttpConnection::MayHold(std::size_t bytes) const {
+  body_count_->Set(bytes);
+  return bytes <= kSmallBody || shared_->bodies_bytes <= shared_->limits.bodies_bytes;
+}
+
+void HttpConnection::Answer(HttpReply reply) {
+  if (answered_) return;
+  std::string body = std::move(reply.body);
+  BeginAnswer(std::move(reply), body.size());
+  if (body.size() <= kSmallBody) {
+    if (!bodiless_) Append(body);
+  } else if (!bodiless_) {
+    last_ = std::move(body);
+  }
+  answered_ = true;
+  gone_ = nullptr;
+  Flush();
+}
+
+void HttpConnection::BeginParts(HttpReply head) {
+  BeginAnswer(std::move(head), std::nullopt);
+  Flush();
+}
+
+void HttpConnection::AnswerPart(std::string part, std::function<void()> taken) {
+  if (chunked_) {
+    Append(fmt::format("{:x}\r\n", part.size()));
+    Append(part);
+    Append("\r\n");
+  } else {
+    Append(part);
+  }
+  taken_ = std::move(taken);
+  Flush();
+}
+
+void HttpConnection::EndParts() {
+  if (chunked_) Append("0\r\n\r\n");
+  answered_ = true;
+  gone_ = nullptr;
+  Flush();
 }
 
 void HttpConnection::BeginAnswer(HttpReply head, std::optional<std::size_t> length) {
@@ -257,6 +303,7 @@ void HttpConnection::Append(std::string_view part) { (writing_ ? coming_ : out_)
 void HttpConnection::Flush() {
   if (writing_ || state_ == State::kClosed) return;
   if (sent_ == out_.size()) {
+    if (coming_.empty()) coming_.swap(last_);
     out_.swap(coming_);
     coming_.clear();
     sent_ = 0;
@@ -298,9 +345,12 @@ void HttpConnection::Log(int status) {
 void HttpConnection::EndAnswer() {
   Log(status_);
   --shared_->answering;
-  ++number_;
+  ++requests_;
+  exchange_->Finish();
+  out_ = {};
+  coming_ = {};
   gone_ = nullptr;
-  HoldBody(0);
+  body_count_.reset();
   if (!keep_alive_ || shared_->ending) return Linger();
   NextRequest();
 }
@@ -308,6 +358,7 @@ void HttpConnection::EndAnswer() {
 void HttpConnection::NextRequest() {
   state_ = State::kIdle;
   answered_ = false;
+  exchange_.emplace(stream_.socket().get_executor(), this);
   parser_.emplace();
   parser_->header_limit(static_cast<std::uint32_t>(shared_->limits.head_bytes));
   parser_->body_limit(shared_->limits.body_bytes);
@@ -341,8 +392,8 @@ void HttpConnection::Close() {
     --shared_->answering;
   }
   state_ = State::kClosed;
-  ++number_;
-  HoldBody(0);
+  if (exchange_.has_value()) exchange_->Finish();
+  body_count_.reset();
   taken_ = nullptr;
   gone_ = nullptr;
   timer_.cancel();
@@ -378,63 +429,6 @@ void HttpConnection::MissedHead() {
 void HttpConnection::MissedRequest() {
   Refuse(408, fmt::format("the request did not arrive whole within {} seconds",
                           shared_->limits.request_seconds));
-}
-
-boost::asio::any_io_executor HttpExchange::executor() const {
-  return connection_->stream_.socket().get_executor();
-}
-
-void HttpExchange::Post(std::function<void()> work) const {
-  asio::post(executor(), std::move(work));
-}
-
-void HttpExchange::Reply(HttpReply reply) const {
-  asio::dispatch(executor(), [self = *this, reply = std::move(reply)]() mutable {
-    HttpConnection& connection = *self.connection_;
-    if (connection.number_ != self.number_ || connection.answered_) return;
-    const std::string body = std::move(reply.body);
-    connection.BeginAnswer(std::move(reply), body.size());
-    if (!connection.bodiless_) connection.Append(body);
-    connection.answered_ = true;
-    connection.gone_ = nullptr;
-    connection.Flush();
-  });
-}
-
-void HttpExchange::Begin(HttpReply head) const {
-  if (connection_->number_ != number_) return;
-  connection_->BeginAnswer(std::move(head), std::nullopt);
-  connection_->Flush();
-}
-
-void HttpExchange::Write(std::string part, std::function<void()> taken) const {
-  if (connection_->number_ != number_) return;
-  if (connection_->chunked_) {
-    connection_->Append(fmt::format("{:x}\r\n", part.size()));
-    connection_->Append(part);
-    connection_->Append("\r\n");
-  } else {
-    connection_->Append(part);
-  }
-  connection_->taken_ = std::move(taken);
-  connection_->Flush();
-}
-
-void HttpExchange::End() const {
-  if (connection_->number_ != number_) return;
-  if (connection_->chunked_) connection_->Append("0\r\n\r\n");
-  connection_->answered_ = true;
-  connection_->gone_ = nullptr;
-  connection_->Flush();
-}
-
-void HttpExchange::Note(std::string note) const {
-  if (connection_->number_ == number_) connection_->note_ = std::move(note);
-}
-
-void HttpExchange::OnGone(std::function<void()> gone) const {
-  if (connection_->number_ != number_) return gone();
-  connection_->gone_ = std::move(gone);
 }
 
 }  // namespace foretoken::server

@@ -11,44 +11,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <unordered_set>
+#include <vector>
 
+#include "server/http/http_exchange.h"
 #include "server/http/http_message.h"
 #include "server/http/http_stream.h"
 
 namespace foretoken::server {
 
 class HttpConnection;
-
-/// One request that waits for its answer: a handle that handlers keep and copy. What is said after
-/// the answer has ended or the client has gone is ignored.
-class HttpExchange {
- public:
-  HttpExchange(std::shared_ptr<HttpConnection> connection, std::uint64_t number)
-      : connection_(std::move(connection)), number_(number) {}
-
-  /// The whole answer. Any thread.
-  void Reply(HttpReply reply) const;
-  /// Runs `work` on the server's thread. Any thread.
-  void Post(std::function<void()> work) const;
-
-  // The server's thread only.
-
-  /// An answer that comes in parts; `head` has no body.
-  void Begin(HttpReply head) const;
-  /// One part; `taken` is called when the client has been sent it.
-  void Write(std::string part, std::function<void()> taken) const;
-  void End() const;
-  /// What the log is to say of it, besides what HTTP knows.
-  void Note(std::string note) const;
-  /// Called at most once: when the client leaves before the answer has ended.
-  void OnGone(std::function<void()> gone) const;
-  boost::asio::any_io_executor executor() const;
-
- private:
-  std::shared_ptr<HttpConnection> connection_;
-  std::uint64_t number_;
-};
 
 /// What makes an HTTP server a certain one.
 struct HttpApp {
@@ -68,15 +41,38 @@ struct HttpApp {
 struct HttpShared {
   HttpLimits limits;
   HttpApp app;
+  std::thread::id thread;  ///< The server's, while it runs.
   std::unordered_set<HttpConnection*> open;
-  std::size_t bodies_bytes = 0;
+  std::atomic<std::size_t> bodies_bytes = 0;
   bool ending = false;  ///< No connection is kept alive any more.
   std::uint64_t requests = 0;
   std::uint64_t first_id = 0;  ///< What made ids count from.
   std::atomic<int> answering = 0;
 };
 
-/// One connection, for as many requests as come through it, one after the other.
+/// Has a body count among all bodies for as long as anybody keeps it: the connection that reads it
+/// and, after it has gone, whoever works on the request.
+class BodyCount {
+ public:
+  /// `all` outlives it.
+  explicit BodyCount(std::atomic<std::size_t>* all) : all_(all) {}
+  ~BodyCount() { *all_ -= bytes_; }
+  BodyCount(const BodyCount&) = delete;
+  BodyCount& operator=(const BodyCount&) = delete;
+
+  /// Counts it as `bytes`, in place of what it was before. The server's thread.
+  void Set(std::size_t bytes) {
+    *all_ += bytes - bytes_;
+    bytes_ = bytes;
+  }
+
+ private:
+  std::atomic<std::size_t>* const all_;
+  std::size_t bytes_ = 0;
+};
+
+/// One connection, for as many requests as come through it, one after the other. It lives and dies
+/// on the server's thread: only callbacks of its own stream and timer keep it.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   HttpConnection(HttpStream::Socket socket, TlsContext* tls, HttpShared* shared);
@@ -87,6 +83,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Start();
   /// Closes it where it waits for a further request; else it ends with its next answer.
   void EndKeepAlive();
+  void Close();
 
  private:
   friend class HttpExchange;
@@ -113,7 +110,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Answering();
   void Refuse(int status, const std::string& sentence);
   void RefuseBody();
-  void HoldBody(std::size_t bytes);
+  bool MayHold(std::size_t bytes) const;
+
+  // By its exchange.
+  void Answer(HttpReply reply);
+  void BeginParts(HttpReply head);
+  void AnswerPart(std::string part, std::function<void()> taken);
+  void EndParts();
 
   void BeginAnswer(HttpReply head, std::optional<std::size_t> length);
   void Append(std::string_view part);
@@ -123,7 +126,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Log(int status);
   void NextRequest();
   void Linger();
-  void Close();
   void Leave();
 
   void SetDeadline(double seconds, void (HttpConnection::*missed)());
@@ -136,16 +138,18 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::uint64_t deadline_ = 0;  // Number of the deadline that counts.
   State state_ = State::kIdle;
 
+  std::vector<char> arriving_;  // What is being read goes here first: in_ may change meanwhile.
   boost::beast::flat_buffer in_;
   bool reading_ = false;
   bool ended_ = false;  // The client will send no more.
   std::size_t lingered_bytes_ = 0;
   std::optional<Parser> parser_;
   HttpHead head_;
-  std::size_t held_bytes_ = 0;  // Of shared_->bodies_bytes.
+  std::shared_ptr<BodyCount> body_count_;
 
-  std::uint64_t number_ = 0;  // Of the request under way.
-  Clock::time_point began_;   // When its head was whole.
+  std::uint64_t requests_ = 0;            // That were answered.
+  std::optional<HttpExchange> exchange_;  // Of the request that is read or answered.
+  Clock::time_point began_;               // When its head was whole.
   int status_ = 0;
   std::string note_;
   bool keep_alive_ = true;
@@ -156,6 +160,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::string out_;
   std::size_t sent_ = 0;
   std::string coming_;  // What was appended while out_ is being sent.
+  std::string last_;    // The body of a whole answer, behind both: long ones are not copied.
   std::function<void()> taken_;
   std::function<void()> gone_;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,7 @@ struct HttpHead {
 struct HttpRequest {
   HttpHead head;
   std::string body;
+  std::shared_ptr<void> counted;  ///< Has the body count among all bodies while it is kept.
 };
 
 struct HttpReply {

@@ -73,6 +73,11 @@ class HttpServer::Listener {
     return error;
   }
   int port() const { return acceptor_.local_endpoint().port(); }
+  void Close() {
+    error_code ignored;
+    acceptor_.close(ignored);
+    pause_.cancel();
+  }
 
   void Accept(TlsContext* tls) {
     acceptor_.async_accept([this, tls](error_code error, tcp::socket socket) {
@@ -170,14 +175,22 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options
 
 HttpServer::~HttpServer() { Stop(); }
 
+// Connections end here and not with io_, so that what their answers hold goes on this thread too.
 void HttpServer::Stop() {
   if (!thread_.joinable()) return;
-  io_.stop();
+  asio::post(io_, [this] {
+    listener_->Close();
+    const std::vector<HttpConnection*> open(shared_.open.begin(), shared_.open.end());
+    for (HttpConnection* connection : open) connection->Close();
+    asio::post(io_, [this] { io_.stop(); });  // Behind the callbacks that are told so.
+  });
   thread_.join();
+  shared_.thread = {};
 }
 
 // A handler that runs out of memory loses its connection, not the server.
 void HttpServer::Run() {
+  shared_.thread = std::this_thread::get_id();
   while (!io_.stopped()) {
     try {
       io_.run();

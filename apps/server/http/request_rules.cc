@@ -60,13 +60,26 @@ HttpHead HeadOf(const boost::beast::http::request<boost::beast::http::string_bod
   HttpHead head;
   head.method = std::string(message.method_string());
   std::string_view target(message.target().data(), message.target().size());
+  // The form with a host (RFC 9112, 3.2.2): that host counts, whatever the Host field says.
+  std::optional<std::string> host;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!Same(target.substr(0, scheme.size()), scheme)) continue;
+    target.remove_prefix(scheme.size());
+    const std::size_t end = std::min(target.size(), target.find_first_of("/?"));
+    host = target.substr(0, end);
+    target.remove_prefix(end);
+  }
   if (const std::size_t question = target.find('?'); question != std::string_view::npos) {
     head.query = target.substr(question + 1);
     target = target.substr(0, question);
   }
   head.path = PercentDecoded(target);
+  if (head.path.empty()) head.path = "/";
   for (const auto& field : message) {
     head.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
+    if (host.has_value() && Same(head.fields.back().first, "Host")) {
+      head.fields.back().second = *host;
+    }
   }
   return head;
 }
