@@ -1,12 +1,11 @@
 #include "server/replies.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
 
 #include "base/utf8.h"
+#include "server/answer_text.h"
 
 namespace foretoken::server {
 namespace {
@@ -24,47 +23,42 @@ std::string GrammarField(const ApiRequest& request) {
   return request.tools.empty() ? request.format.field : "tools";
 }
 
-// One admitted request on its way out, on the HTTP server's thread. The exchange owns it, by the
+// One admitted request on its way out, on the HTTP server's thread. The connection owns it, by the
 // callback for clients that leave; it is gone when the answer has ended.
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
-  Generation(const Door& door, Admitted admitted, ModelRegistry::Lease service,
+  Generation(std::shared_ptr<AnswerText> answer, std::string client, WorkPool* pool,
              HttpExchange exchange)
-      : door_(door),
-        service_(std::move(service)),
-        admitted_(std::move(admitted)),
+      : answer_(std::move(answer)),
+        client_(std::move(client)),
+        pool_(pool),
         exchange_(std::move(exchange)),
-        timer_(exchange_.executor()),
-        writer_(door.writer(admitted_.request, admitted_.head, &service_->model().tokenizer())) {
-    const bool chat = admitted_.request.kind == ApiKind::kChat;
-    for (int i = 0; chat && i < admitted_.request.choices(); ++i) {
-      readers_.emplace_back(admitted_.reading);
-    }
-  }
+        timer_(exchange_.executor()) {}
 
   void Start() {
     exchange_.OnGone([self = shared_from_this()] { self->GiveUp(AbortReason::kClientGone); });
     if (over_) return;
     if (streams()) {
-      HttpReply head{.content_type = std::string(door_.stream_type),
+      HttpReply head{.content_type = std::string(answer_->door().stream_type),
                      .fields = {{"Cache-Control", "no-cache"},
                                 {"X-Accel-Buffering", "no"}}};  // nginx would hold events back.
-      NameIgnored(admitted_.request.ignored, &head);
+      NameIgnored(answer_->request().ignored, &head);
       exchange_.Begin(std::move(head));
     }
-    writer_->Start(admitted_.echoed, &out_);
+    answer_->Start(&out_);
     if (!out_.empty()) return Write();
     Await();
   }
 
  private:
-  bool streams() const { return admitted_.request.stream; }
+  bool streams() const { return answer_->request().stream; }
+  LiveRequest& live() const { return *answer_->admitted().live; }
+  Clock::time_point deadline() const { return answer_->admitted().deadline; }
 
   // Waits for what comes next; of a stream for more than that where it was written to just now.
   void Await() {
     const bool early = streams() && Clock::now() < next_write_;
-    const auto until = early ? std::min(next_write_, admitted_.deadline) : admitted_.deadline;
-    timer_.expires_at(until);
+    timer_.expires_at(early ? std::min(next_write_, deadline()) : deadline());
     timer_.async_wait([self = weak_from_this()](boost::system::error_code cancelled) {
       const auto generation = self.lock();
       if (!cancelled && generation != nullptr) generation->Pump();
@@ -74,107 +68,134 @@ class Generation : public std::enable_shared_from_this<Generation> {
         if (const auto generation = self.lock()) generation->Pump();
       });
     };
-    if (!admitted_.live->Await(early || !streams(), wake)) wake();
+    if (!live().Await(early || !streams(), wake)) wake();
   }
 
   void Pump() {
-    if (over_ || writing_) return;
-    admitted_.live->Take(&bursts_);
-    for (Burst& burst : bursts_) {
-      if (!readers_.empty()) ReadParts(&burst);
-      if (burst.ending) {
-        const bool embeds = admitted_.request.embedding.has_value();
-        limited_ = limited_ || (!embeds && FinishName(burst.ending->reason) == "length");
-        stats_.AddCounts(burst.ending->stats);
-        mode_ = burst.ending->mode;
-        if (burst.ending->reason == FinishReason::kGrammarStuck) ++stuck_;
-      }
-      writer_->Add(std::move(burst), &out_);
-    }
-    if (admitted_.live->Finished()) return Finish(admitted_.live->abort_reason());
-    if (Clock::now() >= admitted_.deadline) {
-      service_->engine().Abort(admitted_.live.get(), AbortReason::kTimeout);
+    if (over_ || busy_) return;
+    live().Take(&bursts_);
+    last_ = live().Finished();
+    if (Job::TakesLong(AnswerText::Weight(bursts_))) return HaveWritten();
+    answer_->Add(&bursts_, last_, &out_);
+    Proceed();
+  }
+
+  // Has the pool make text of the bursts.
+  void HaveWritten() {
+    struct Text {
+      std::vector<Burst> bursts;
+      std::string out;
+    };
+    busy_ = true;
+    const auto text = std::make_shared<Text>();
+    text->bursts.swap(bursts_);
+    text->out.swap(out_);
+    const auto resume = [self = weak_from_this(), exchange = exchange_](auto with) {
+      exchange.Post([self, with] {
+        const auto generation = self.lock();
+        if (generation == nullptr) return;
+        generation->busy_ = false;
+        with(generation.get());
+      });
+    };
+    pool_->Run(
+        {.client = client_,
+         .takes_long = true,
+         .unwanted = [exchange = exchange_] { return exchange.over(); },
+         .work =
+             [resume, text, answer = answer_, last = last_] {
+               answer->Add(&text->bursts, last, &text->out);
+               resume([text](Generation* generation) {
+                 generation->out_.swap(text->out);
+                 generation->Proceed();
+               });
+             },
+         .failed =
+             [resume] { resume([](Generation* generation) { generation->FailForMemory(); }); }});
+  }
+
+  // What has come is text in out_.
+  void Proceed() {
+    if (over_) return;
+    if (last_) return Finish(live().abort_reason());
+    if (Clock::now() >= deadline()) {
+      answer_->service().engine().Abort(&live(), AbortReason::kTimeout);
       return Finish(AbortReason::kTimeout);
     }
     if (out_.empty()) return Await();
     Write();
   }
 
-  void ReadParts(Burst* burst) {
-    ChatReader& reader = readers_[static_cast<std::size_t>(burst->choice)];
-    reader.Push(burst->text, &burst->parts);
-    if (burst->ending) reader.Finish(&burst->parts);
-  }
-
   void Write() {
-    writing_ = true;
+    busy_ = true;
     timer_.cancel();
-    next_write_ = Clock::now() + service_->options().event_interval;
+    next_write_ = Clock::now() + answer_->service().options().event_interval;
     exchange_.Write(std::exchange(out_, {}), [self = weak_from_this()] {
       const auto generation = self.lock();
       if (generation == nullptr) return;
-      generation->writing_ = false;
+      generation->busy_ = false;
       generation->Await();
     });
   }
 
   void Finish(AbortReason reason) {
+    const auto self = shared_from_this();  // The connection lets go of it below.
     const bool aborted = reason != AbortReason::kNone;
-    // Beside choices that ended well, one whose grammar was too ambiguous is only shorter.
-    const bool stuck = stuck_ == admitted_.request.choices();
-    exchange_.Note(fmt::format("model={} tokens={}+{} mode={} accepted={}/{}", admitted_.head.model,
-                               stats_.prompt_tokens, stats_.output_tokens, ModeName(mode_),
-                               stats_.accepted, stats_.proposed));
-    End(aborted    ? OutcomeOf(reason)
-        : stuck    ? RequestOutcome::kInvalid
-        : limited_ ? RequestOutcome::kLength
-                   : RequestOutcome::kStop);
-    const auto self = shared_from_this();  // The exchange lets go of it below.
-    const ApiError error = aborted ? AbortError(reason, service_->options().request_seconds)
-                                   : GrammarError(GrammarField(admitted_.request));
-    if (!aborted && !stuck) {
-      writer_->End(&out_);
-    } else if (!streams()) {
-      return exchange_.Reply(ErrorReply(error, door_));
-    } else {
-      writer_->Fail(error, &out_);
+    exchange_.Note(answer_->Summary());
+    End(aborted              ? OutcomeOf(reason)
+        : answer_->stuck()   ? RequestOutcome::kInvalid
+        : answer_->limited() ? RequestOutcome::kLength
+                             : RequestOutcome::kStop);
+    if (aborted) {
+      return FailWith(AbortError(reason, answer_->service().options().request_seconds));
     }
+    if (answer_->stuck()) return FailWith(GrammarError(GrammarField(answer_->request())));
     if (!streams()) {
       HttpReply reply{.content_type = "application/json", .body = std::move(out_)};
-      NameIgnored(admitted_.request.ignored, &reply);
+      NameIgnored(answer_->request().ignored, &reply);
       return exchange_.Reply(std::move(reply));
     }
     exchange_.Write(std::move(out_), nullptr);
     exchange_.End();
   }
 
+  void FailWith(const ApiError& error) {
+    if (!streams()) return exchange_.Reply(ErrorReply(error, answer_->door()));
+    answer_->Fail(error, &out_);
+    exchange_.Write(std::move(out_), nullptr);
+    exchange_.End();
+  }
+
+  void FailForMemory() {
+    if (over_) return;
+    const auto self = shared_from_this();
+    answer_->service().engine().Abort(&live(), AbortReason::kClientGone);
+    End(RequestOutcome::kUnavailable);
+    FailWith(MemoryError());
+  }
+
   void GiveUp(AbortReason reason) {
     if (over_) return;
-    service_->engine().Abort(admitted_.live.get(), reason);
+    answer_->service().engine().Abort(&live(), reason);
     End(OutcomeOf(reason));
   }
 
   void End(RequestOutcome outcome) {
     over_ = true;
     timer_.cancel();
-    service_->Count(outcome);
+    answer_->service().Count(outcome);
   }
 
-  const Door& door_;
-  const ModelRegistry::Lease service_;  // Let go of after all that is of the model.
-  const Admitted admitted_;
+  const std::shared_ptr<AnswerText> answer_;  // Where it is busy, the pool's perhaps.
+  const std::string client_;
+  WorkPool* const pool_;
   const HttpExchange exchange_;
   boost::asio::steady_timer timer_;
-  std::unique_ptr<ReplyWriter> writer_;
-  std::vector<ChatReader> readers_;  // Of a chat's choices.
   std::vector<Burst> bursts_;
   std::string out_;
   Clock::time_point next_write_;
-  bool writing_ = false;
-  RequestStats stats_;  // Of the choices that have ended.
-  Mode mode_ = Mode::kAr;
-  bool limited_ = false;
-  int stuck_ = 0;  // Choices that ended because the grammar is too ambiguous.
+  bool busy_ = false;  // It is being written, by the pool or to the client.
+  bool last_ = false;  // Nothing more comes of the engine.
   bool over_ = false;
 };
 
@@ -205,25 +226,36 @@ HttpReply ErrorReply(const ApiError& error, const Door& door) {
   return reply;
 }
 
-void ReplyToGeneration(const Door& door, ModelRegistry::Lease service, const Caller& caller,
-                       const HttpRequest& request, std::chrono::steady_clock::time_point arrived,
+void ReplyToGeneration(const Door& door, const ModelRegistry::Lease& service, const Caller& caller,
+                       const std::shared_ptr<const HttpRequest>& request,
+                       std::chrono::steady_clock::time_point arrived, WorkPool* pool,
                        const HttpExchange& exchange) {
-  std::variant<Admitted, ApiError> admitted = service->Admit(door, caller, request.body, arrived);
-  if (const auto* error = std::get_if<ApiError>(&admitted)) {
+  std::variant<ApiRequest, ApiError> read = service->Read(door, request->body);
+  if (const auto* error = std::get_if<ApiError>(&read)) {
     return exchange.Reply(ErrorReply(*error, door));
   }
-  // Made where it will live: a client may leave at any time.
-  struct Held {
-    ModelRegistry::Lease service;
-    Admitted admitted;
+  const auto asked = std::make_shared<ApiRequest>(std::move(std::get<ApiRequest>(read)));
+  // The request is kept, and counts, while it waits.
+  const auto admit = [&door, service, caller, request, asked, arrived, pool, exchange] {
+    std::variant<Admitted, ApiError> admitted =
+        service->Admit(door, caller, std::move(*asked), arrived);
+    if (const auto* error = std::get_if<ApiError>(&admitted)) {
+      return exchange.Reply(ErrorReply(*error, door));
+    }
+    const auto answer =
+        std::make_shared<AnswerText>(door, std::move(std::get<Admitted>(admitted)), service);
+    // Made where it will live: a client may leave at any time.
+    exchange.Post([answer, client = caller.client, pool, exchange] {
+      std::make_shared<Generation>(answer, client, pool, exchange)->Start();
+    });
   };
-  auto held =
-      std::make_shared<Held>(Held{std::move(service), std::move(std::get<Admitted>(admitted))});
-  exchange.Post([held, &door, exchange] {
-    std::make_shared<Generation>(door, std::move(held->admitted), std::move(held->service),
-                                 exchange)
-        ->Start();
-  });
+  if (!asked->constrained()) return admit();
+  // How long a grammar takes to compile is not to be seen from its length.
+  pool->Run({.client = caller.client,
+             .takes_long = true,
+             .unwanted = [exchange] { return exchange.over(); },
+             .work = admit,
+             .failed = [&door, exchange] { exchange.Reply(ErrorReply(MemoryError(), door)); }});
 }
 
 }  // namespace foretoken::server

@@ -1,13 +1,15 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "server/doors/openai.h"
-#include "server/http/http_connection.h"
+#include "server/http/http_exchange.h"
 #include "server/model_registry.h"
 #include "server/service.h"
+#include "server/work_pool.h"
 
 namespace foretoken::server {
 
@@ -17,10 +19,12 @@ HttpReply ErrorReply(const ApiError& error, const Door& door = ChatDoor());
 void NameIgnored(std::span<const std::string> ignored, HttpReply* reply);
 
 /// Has `service` generate what the body of a request that came at `arrived` asks for, and answers
-/// as the tokens come, in the form of `door`, which outlives the answer. May block while the
-/// request is read and tokenised: for a thread of the work pool.
-void ReplyToGeneration(const Door& door, ModelRegistry::Lease service, const Caller& caller,
-                       const HttpRequest& request, std::chrono::steady_clock::time_point arrived,
+/// as the tokens come, in the form of `door`, which outlives the answer; long parts of it are
+/// written on `pool`. May block while the request is read and tokenised: for a thread of the work
+/// pool.
+void ReplyToGeneration(const Door& door, const ModelRegistry::Lease& service, const Caller& caller,
+                       const std::shared_ptr<const HttpRequest>& request,
+                       std::chrono::steady_clock::time_point arrived, WorkPool* pool,
                        const HttpExchange& exchange);
 
 }  // namespace foretoken::server

@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <fmt/core.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -26,7 +27,7 @@ namespace {
 
 constexpr char kJson[] = "application/json";
 constexpr int kWorkThreads = 4;
-constexpr int kMaxWaiting = 1024;  // Requests that wait to be read.
+constexpr int kMaxWaiting = 1024;  // Requests of one client that wait to be read.
 
 HttpReply QueryReplyTo(const QueryAnswer& answer, const Door& door) {
   if (const auto* error = std::get_if<ApiError>(&answer)) return ErrorReply(*error, door);
@@ -63,13 +64,16 @@ Server::Server(ServerOptions options, std::vector<ModelSpec> models)
 
 Result<std::unique_ptr<Server>> Server::Start(ServerOptions options,
                                               std::vector<ModelSpec> models) {
+  // Buffers of requests and replies go back to the system when they are freed, however many there
+  // were; the allocator would learn to keep ever larger ones.
+  mallopt(M_MMAP_THRESHOLD, 64 << 10);
   FT_ASSIGN_OR_RETURN(
       std::unique_ptr<Server> server, OrExhausted([&]() -> Result<std::unique_ptr<Server>> {
         return std::unique_ptr<Server>(new Server(std::move(options), std::move(models)));
       }));
   FT_ASSIGN_OR_RETURN(server->log_,
                       AccessLog::Open(server->options_.log_file, server->options_.verbose));
-  FT_ASSIGN_OR_RETURN(server->pool_, WorkPool::Start(kWorkThreads, kMaxWaiting));
+  FT_ASSIGN_OR_RETURN(server->pool_, WorkPool::Start(kWorkThreads));
   Server* const own = server.get();
   const HttpApp app = {
       .screen = [own](HttpHead* head) { return own->Screen(head); },
@@ -136,7 +140,7 @@ std::variant<ModelRegistry::Index, ApiError> Server::ModelOf(const Door& door,
 
 // Does `work` with the model when it is loaded.
 void Server::WithModel(const std::variant<ModelRegistry::Index, ApiError>& model, const Door& door,
-                       const HttpExchange& exchange,
+                       const HeldRequest& request, const HttpExchange& exchange,
                        std::function<void(const ModelRegistry::Lease&)> work) {
   if (const auto* error = std::get_if<ApiError>(&model)) {
     return exchange.Reply(ErrorReply(*error, door));
@@ -147,10 +151,11 @@ void Server::WithModel(const std::variant<ModelRegistry::Index, ApiError>& model
     }
     work(std::get<ModelRegistry::Lease>(got));
   };
-  const auto now = models_.Acquire(std::get<ModelRegistry::Index>(model),
-                                   [this, &door, exchange, answer](ModelRegistry::Answer got) {
-                                     Enqueue(door, exchange, [answer, got] { answer(got); });
-                                   });
+  const auto now = models_.Acquire(
+      std::get<ModelRegistry::Index>(model),
+      [this, &door, request, exchange, answer](ModelRegistry::Answer got) {
+        Enqueue(door, request, exchange, [answer, got = std::move(got)] { answer(got); });
+      });
   if (now.has_value()) answer(*now);
 }
 
@@ -160,10 +165,10 @@ void Server::AddDoor(const Door& door) {
       .door = &door,
       .answer = [this, &door](const HeldRequest& request, const HttpExchange& exchange) {
         const auto arrived = std::chrono::steady_clock::now();
-        WithModel(ModelOf(door, request->body), door, exchange,
+        WithModel(ModelOf(door, request->body), door, request, exchange,
                   [this, &door, request, arrived, exchange](const ModelRegistry::Lease& service) {
-                    ReplyToGeneration(door, service, CallerOf(request->head), *request, arrived,
-                                      exchange);
+                    ReplyToGeneration(door, service, CallerOf(request->head), request, arrived,
+                                      pool_.get(), exchange);
                   });
       }};
 }
@@ -180,7 +185,7 @@ void Server::AddQuery(const std::string& method, const std::string& path, const 
                                                           const HttpExchange& exchange) {
                      const std::string name = method == "GET" ? request->head.QueryValue("model")
                                                               : ModelNamed(request->body);
-                     WithModel(models_.Resolve(name), door, exchange,
+                     WithModel(models_.Resolve(name), door, request, exchange,
                                [reply, request, exchange](const ModelRegistry::Lease& service) {
                                  exchange.Reply(reply(*service, *request));
                                });
@@ -314,7 +319,8 @@ bool Server::KnowsHost(const HttpHead& head) const {
     host = host.substr(0, port);
   }
   const auto& more = options_.allow_hosts;
-  return IsLoopback(host) || host == own || std::find(more.begin(), more.end(), host) != more.end();
+  return IsLoopback(host) || SameHost(host, own) ||
+         std::ranges::any_of(more, [host](const auto& name) { return SameHost(host, name); });
 }
 
 // What a browser asks before a page of another origin may call.
@@ -331,18 +337,34 @@ HttpReply Server::Preflight(const HttpHead& head) const {
 
 void Server::Handle(HttpRequest request, const HttpExchange& exchange) {
   const Route& route = *FindRoute(request.head.path);
-  const auto held = std::make_shared<const HttpRequest>(std::move(request));
-  if (route.quick) return route.answer(held, exchange);
-  Enqueue(*route.door, exchange, [&route, held, exchange] { route.answer(held, exchange); });
+  if (route.quick) {
+    return route.answer(std::make_shared<const HttpRequest>(std::move(request)), exchange);
+  }
+  std::shared_ptr<void> place = waiting_->Take(CallerOf(request.head).client, 1, kMaxWaiting);
+  if (place == nullptr) {
+    return exchange.Reply(Refused(
+        503,
+        fmt::format("{} requests of this client wait to be read; try again later", kMaxWaiting),
+        *route.door));
+  }
+  struct Held {
+    HttpRequest request;
+    std::shared_ptr<void> place;
+  };
+  const auto held = std::make_shared<const Held>(Held{std::move(request), std::move(place)});
+  const HeldRequest waiting(held, &held->request);
+  Enqueue(*route.door, waiting, exchange,
+          [&route, waiting, exchange] { route.answer(waiting, exchange); });
 }
 
 // Has the pool do what answers a request.
-void Server::Enqueue(const Door& door, const HttpExchange& exchange, std::function<void()> work) {
-  const bool taken = pool_->Run(std::move(work), [&door, exchange] {
-    exchange.Reply(Refused(503, "there is not enough memory for this request", door));
-  });
-  if (taken) return;
-  exchange.Reply(Refused(503, "too many requests wait to be read; try again later", door));
+void Server::Enqueue(const Door& door, const HeldRequest& request, const HttpExchange& exchange,
+                     std::function<void()> work) {
+  pool_->Run({.client = CallerOf(request->head).client,
+              .takes_long = Job::TakesLong(request->body.size()),
+              .unwanted = [exchange] { return exchange.over(); },
+              .work = std::move(work),
+              .failed = [&door, exchange] { exchange.Reply(ErrorReply(MemoryError(), door)); }});
 }
 
 void Server::Complete(const HttpHead* head, HttpReply* reply) const {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "server/access/api_keys.h"
+#include "server/access/client_places.h"
 #include "server/doors/openai.h"
 #include "server/http/http_server.h"
 #include "server/model_registry.h"
@@ -50,6 +51,7 @@ class Server {
   void Shutdown();
 
  private:
+  // With its client's place among those that wait.
   using HeldRequest = std::shared_ptr<const HttpRequest>;
 
   /// Where a request goes by its path.
@@ -77,11 +79,12 @@ class Server {
   bool KnowsHost(const HttpHead& head) const;
   HttpReply Preflight(const HttpHead& head) const;
   void Handle(HttpRequest request, const HttpExchange& exchange);
-  void Enqueue(const Door& door, const HttpExchange& exchange, std::function<void()> work);
+  void Enqueue(const Door& door, const HeldRequest& request, const HttpExchange& exchange,
+               std::function<void()> work);
   std::variant<ModelRegistry::Index, ApiError> ModelOf(const Door& door,
                                                        const std::string& body) const;
   void WithModel(const std::variant<ModelRegistry::Index, ApiError>& model, const Door& door,
-                 const HttpExchange& exchange,
+                 const HeldRequest& request, const HttpExchange& exchange,
                  std::function<void(const ModelRegistry::Lease&)> work);
   void Complete(const HttpHead* head, HttpReply* reply) const;
 
@@ -100,6 +103,9 @@ class Server {
   const std::int64_t began_;  // In seconds since 1970.
 
   AccessLog log_;
+
+  // Requests that wait to be read or for their model, client by client.
+  const std::shared_ptr<ClientPlaces> waiting_ = std::make_shared<ClientPlaces>();
 
   // In this order: the engines' and the pool's threads answer through the HTTP server, and the
   // pool's use models.

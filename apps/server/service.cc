@@ -82,9 +82,17 @@ std::string FewerWith(const Door& door, const ApiRequest& api) {
                                    : std::string("lower 'n'");
 }
 
-// Refuses what takes more than one request may have, all of its choices together.
-std::optional<ApiError> CheckTotals(const Door& door, const ApiRequest& api, std::int64_t tokens,
-                                    std::int64_t prompt_logprobs, std::int64_t most) {
+// What all choices of a request come to at most.
+struct Totals {
+  std::int64_t tokens = 0;  // Of prompts and outputs.
+  std::int64_t prompt_logprobs = 0;
+  std::int64_t output_logprobs = 0;
+};
+
+// Refuses what takes more than one request may have.
+std::optional<ApiError> CheckTotals(const Door& door, const ApiRequest& api, const Totals& totals,
+                                    std::int64_t most) {
+  const auto& [tokens, prompt_logprobs, output_logprobs] = totals;
   if (tokens > most && api.embedding.has_value()) {
     return ApiError{.message = fmt::format("the texts come to {} tokens, more than the {} that one "
                                            "request may have: {}",
@@ -99,12 +107,20 @@ std::optional<ApiError> CheckTotals(const Door& door, const ApiRequest& api, std
                                tokens, most, door.limit),
         .param = std::string(door.limit)};
   }
-  if (prompt_logprobs <= 2 * most) return std::nullopt;
+  if (prompt_logprobs > 2 * most) {
+    return ApiError{
+        .message = fmt::format("the log-probabilities of the prompts come to {}, more than the {} "
+                               "that one request may have: lower 'logprobs', or send fewer prompts",
+                               prompt_logprobs, 2 * most),
+        .param = "logprobs"};
+  }
+  if (output_logprobs <= 4 * most) return std::nullopt;
   return ApiError{
-      .message = fmt::format("the log-probabilities of the prompts come to {}, more than the {} "
-                             "that one request may have: lower 'logprobs', or send fewer prompts",
-                             prompt_logprobs, 2 * most),
-      .param = "logprobs"};
+      .message = fmt::format("the log-probabilities of the outputs may come to {}, more than the "
+                             "{} that one request may have: ask for fewer of a token, or lower "
+                             "'{}'",
+                             output_logprobs, 4 * most, door.limit),
+      .param = std::string(door.limit)};
 }
 
 // Sets the namespace of the served datastore that a wish names; else the key's first, or without
@@ -195,6 +211,14 @@ std::vector<Mode> OfferedModes(const Engine& engine) {
     if (engine.Offers(mode)) modes.push_back(mode);
   }
   return modes;
+}
+
+ApiError MemoryError() {
+  return {.status = 503,
+          .message = "there is not enough memory for this request",
+          .type = "server_error",
+          .code = "out_of_memory",
+          .retry_after = 1};
 }
 
 ApiError AbortError(AbortReason reason, double request_seconds) {
@@ -296,8 +320,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   const std::uint64_t seed =
       api.seeded || !options().random_seed ? api.sampling.seed : Random() >> 11;
   const std::uint64_t group = (Random() >> 1) | 1;  // A request's choices share its places.
-  std::int64_t most_tokens = 0;
-  std::int64_t prompt_logprobs = 0;
+  Totals totals;
   for (const std::vector<Token>& prompt : prompts) {
     if (static_cast<int>(prompt.size()) > limit) {
       return ApiError{
@@ -316,7 +339,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       if (request.stop.max_tokens == 0 && !api.prompt_only) request.stop.max_tokens = context;
       if (api.scores_prompts()) {
         request.prompt_logprobs = sampling.top_logprobs;
-        prompt_logprobs += std::ssize(prompt) * (1 + sampling.top_logprobs);
+        totals.prompt_logprobs += std::ssize(prompt) * (1 + sampling.top_logprobs);
       }
       if (api.embedding.has_value()) request.embedding = api.embedding->pooling;
       request.plan = api.speculation;
@@ -327,14 +350,13 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       request.learn = api.datastore.learn;
       if (caller.key != nullptr) request.prefix_scope = caller.key->prefix_scope;
       const auto room = static_cast<int>(context - prompt.size());
-      most_tokens += static_cast<int>(prompt.size()) + std::min(request.stop.max_tokens, room);
+      const int outputs = std::min(request.stop.max_tokens, room);
+      totals.tokens += static_cast<int>(prompt.size()) + outputs;
+      totals.output_logprobs += std::int64_t{outputs} * (1 + sampling.top_logprobs);
       requests->push_back(std::move(request));
     }
   }
-  if (auto error =
-          CheckTotals(door, api, most_tokens, prompt_logprobs, options().max_request_tokens)) {
-    return error;
-  }
+  if (auto error = CheckTotals(door, api, totals, options().max_request_tokens)) return error;
   for (std::size_t i = 0; (api.echo || api.return_prompts) && i < prompts.size(); ++i) {
     const auto* text = std::get_if<std::string>(&api.prompts[i]);
     admitted->echoed.push_back(text != nullptr ? *text : DecodeTokens(tokenizer, prompts[i]));
@@ -342,8 +364,23 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   return std::nullopt;
 }
 
+ApiError Service::Invalid(ApiError error) {
+  Count(RequestOutcome::kInvalid);
+  return error;
+}
+
+std::variant<ApiRequest, ApiError> Service::Read(const Door& door, const std::string& body) {
+  if (!MemoryLeft(kKeptForSteps)) {
+    Count(RequestOutcome::kUnavailable);
+    return MemoryError();
+  }
+  Result<ApiRequest> read = door.read(body, options().defaults);
+  if (!read.ok()) return Invalid(Refusal(read.error()));
+  return std::move(*read);
+}
+
 std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& caller,
-                                                const std::string& body,
+                                                ApiRequest asked,
                                                 std::chrono::steady_clock::time_point arrived) {
   const auto deadline = arrived + std::chrono::milliseconds(
                                       static_cast<std::int64_t>(options().request_seconds * 1000));
@@ -353,32 +390,22 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   }
   if (!MemoryLeft(kKeptForSteps)) {
     Count(RequestOutcome::kUnavailable);
-    return ApiError{.status = 503,
-                    .message = "there is not enough memory for this request",
-                    .type = "server_error",
-                    .code = "out_of_memory",
-                    .retry_after = 1};
+    return MemoryError();
   }
-  const auto invalid = [this](ApiError error) {
-    Count(RequestOutcome::kInvalid);
-    return error;
-  };
-  Result<ApiRequest> parsed = door.read(body, options().defaults);
-  if (!parsed.ok()) return invalid(Refusal(parsed.error()));
-  Admitted admitted{.request = std::move(*parsed)};
+  Admitted admitted{.request = std::move(asked)};
   const ApiRequest& request = admitted.request;
   if (request.receipt && options().lossy) {
-    return invalid({.message = "a receipt says that the model wrote the text, and this server "
+    return Invalid({.message = "a receipt says that the model wrote the text, and this server "
                                "verifies by a lossy rule: leave receipt out",
                     .param = "receipt"});
   }
   std::vector<Request> requests;
   if (auto error = MakeRequests(door, caller, &requests, &admitted)) {
-    return invalid(*error);
+    return Invalid(*error);
   }
   const int limit = LimitOf(caller);
   if (request.choices() > limit) {
-    return invalid({.message = fmt::format("the request asks for {} sequences, but one client may "
+    return Invalid({.message = fmt::format("the request asks for {} sequences, but one client may "
                                            "have {} at most; {}",
                                            request.choices(), limit, FewerWith(door, request)),
                     .param = request.embedding.has_value() ? std::string(door.prompt) : "n"});
@@ -421,7 +448,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
     Count(RequestOutcome::kBusy);
     return Busy(message, "queue_full");
   }
-  return invalid({.message = message, .param = FieldOf(door, submitted.error().field)});
+  return Invalid({.message = message, .param = FieldOf(door, submitted.error().field)});
 }
 
 }  // namespace foretoken::server

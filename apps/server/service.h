@@ -96,9 +96,10 @@ class Service {
 
   // Once the model is loaded.
 
-  /// Parses, checks and submits a request that came at `arrived`; or the error to answer with.
-  std::variant<Admitted, ApiError> Admit(const Door& door, const Caller& caller,
-                                         const std::string& body,
+  /// Reads the body of a request; or the error to answer with.
+  std::variant<ApiRequest, ApiError> Read(const Door& door, const std::string& body);
+  /// Checks and submits a request that came at `arrived`; or the error to answer with.
+  std::variant<Admitted, ApiError> Admit(const Door& door, const Caller& caller, ApiRequest request,
                                          std::chrono::steady_clock::time_point arrived);
 
   /// How many sequences one client may have under way, unless its key says otherwise: half of all
@@ -114,6 +115,7 @@ class Service {
   const ServiceOptions& options() const { return spec_.options; }
 
  private:
+  ApiError Invalid(ApiError error);
   std::optional<ApiError> MakeRequests(const Door& door, const Caller& caller,
                                        std::vector<Request>* requests, Admitted* admitted);
   int LimitOf(const Caller& caller) const;
@@ -132,6 +134,8 @@ class Service {
 /// The modes that requests may ask for.
 std::vector<Mode> OfferedModes(const Engine& engine);
 
+/// How a request is answered for which there is no memory.
+ApiError MemoryError();
 /// How a request that was aborted is answered.
 ApiError AbortError(AbortReason reason, double request_seconds);
 /// What a request is answered with whose grammar, the field `field`, could not be followed further.

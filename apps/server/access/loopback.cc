@@ -1,13 +1,18 @@
 #include "server/access/loopback.h"
 
 #include <arpa/inet.h>
+#include <strings.h>
 
 #include <string>
 
 namespace foretoken::server {
 
+bool SameHost(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
 bool IsLoopback(std::string_view host) {
-  if (host == "localhost") return true;
+  if (SameHost(host, "localhost")) return true;
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   const std::string text(host);
   in_addr four;

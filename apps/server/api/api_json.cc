@@ -151,6 +151,31 @@ OrderedJson TimingsJson(std::span<const Ending> endings) {
           {"draft_n_accepted", sum.accepted}};
 }
 
+void AppendMember(std::string_view name, std::string_view value, std::string* object) {
+  object->pop_back();  // Its bracket.
+  if (object->back() != '{') object->push_back(',');
+  fmt::format_to(std::back_inserter(*object), "\"{}\":", name);
+  object->append(value);
+  object->push_back('}');
+}
+
+std::string TokenLogprobsText(const Tokenizer& tokenizer, std::span<const TokenPart> parts) {
+  std::string text = "[";
+  for (const TokenPart& part : parts) {
+    std::string top = "[";
+    for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
+      if (i > 1) top.push_back(',');
+      top += Dump(ChatLogprob(tokenizer, part.logprobs[i]));
+    }
+    top.push_back(']');
+    if (text.size() > 1) text.push_back(',');
+    text += Dump(ChatLogprob(tokenizer, part.logprobs.front()));
+    AppendMember("top_logprobs", top, &text);
+  }
+  text.push_back(']');
+  return text;
+}
+
 OrderedJson TokenLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts) {
   OrderedJson content = OrderedJson::array();
   for (const TokenPart& part : parts) {

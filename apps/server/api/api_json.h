@@ -58,7 +58,12 @@ OrderedJson SpeculationJson(std::span<const Ending> endings, std::uint64_t seed)
 /// `timings` as llama.cpp has them.
 OrderedJson TimingsJson(std::span<const Ending> endings);
 
-/// Log-probabilities of these tokens as OpenAI's chats have them, one entry a token.
+/// Adds a member to the text of an object: `value` is JSON that is text already, as what becomes
+/// long is from the beginning. As OrderedJson it would take ten times the memory.
+void AppendMember(std::string_view name, std::string_view value, std::string* object);
+
+/// Log-probabilities of these tokens as OpenAI's chats have them, an array with one entry a token.
+std::string TokenLogprobsText(const Tokenizer& tokenizer, std::span<const TokenPart> parts);
 OrderedJson TokenLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts);
 
 /// One server-sent event with a name; `json` is its data.

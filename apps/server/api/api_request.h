@@ -95,6 +95,8 @@ struct ApiRequest {
     now.now = LocalTime();
     return now;
   }
+  /// Whether the output has to match a grammar, or may have to.
+  bool constrained() const { return !format.grammar.empty() || !tools.empty(); }
   /// Whether the log-probabilities of prompts are wanted.
   bool scores_prompts() const { return echo && sampling.top_logprobs >= 0; }
   int choices() const {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "base/sha256.h"
@@ -222,7 +223,7 @@ void ReadToolsOfMessage(FieldReader* message, ChatMessage* turn) {
 }
 
 void NameToolAnswers(std::vector<ChatMessage>* messages) {
-  OrderedJson names = OrderedJson::object();  // Of functions, by the ids of calls.
+  std::unordered_map<std::string, OrderedJson> names;  // Of functions, by the ids of calls.
   for (ChatMessage& message : *messages) {
     if (message.more.empty()) continue;
     OrderedJson more = OrderedJson::parse(message.more);
@@ -232,7 +233,7 @@ void NameToolAnswers(std::vector<ChatMessage>* messages) {
     if (!more.contains("tool_call_id") || more.contains("name")) continue;
     const auto name = names.find(more["tool_call_id"].get<std::string>());
     if (name == names.end()) continue;
-    more["name"] = *name;
+    more["name"] = name->second;
     message.more = Dump(more);
   }
 }

@@ -16,34 +16,36 @@ namespace {
 // Whether what a mode proposes may be text of other requests: without keys of everybody's.
 constexpr bool SeesOthers(Mode mode) { return mode.drafts() && InfoOf(mode.drafter).remembers; }
 
-OrderedJson CompletionLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts,
+std::string CompletionLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts,
                                std::size_t offset) {
-  OrderedJson tokens = OrderedJson::array();
-  OrderedJson token_logprobs = OrderedJson::array();
-  OrderedJson top_logprobs = OrderedJson::array();
-  OrderedJson text_offset = OrderedJson::array();
+  std::string tokens = "[";
+  std::string token_logprobs = "[";
+  std::string top_logprobs = "[";
+  std::string text_offset = "[";
+  const auto append = [](std::string* list, std::string_view item) {
+    if (list->size() > 1) list->push_back(',');
+    list->append(item);
+  };
   for (const TokenPart& part : parts) {
-    tokens.push_back(TokenText(tokenizer, part.token));
-    text_offset.push_back(offset);
+    append(&tokens, Dump(TokenText(tokenizer, part.token)));
+    append(&text_offset, std::to_string(offset));
     offset += part.characters;
     if (part.logprobs.empty()) {  // A prompt's first token follows nothing.
-      token_logprobs.push_back(nullptr);
-      top_logprobs.push_back(nullptr);
+      append(&token_logprobs, "null");
+      append(&top_logprobs, "null");
       continue;
     }
-    token_logprobs.push_back(FiniteLogprob(part.logprobs.front().logprob));
+    append(&token_logprobs, Dump(FiniteLogprob(part.logprobs.front().logprob)));
     OrderedJson top = OrderedJson::object();
     for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
       // Of tokens that read alike the likeliest stays.
       top.emplace(TokenText(tokenizer, part.logprobs[i].token),
                   FiniteLogprob(part.logprobs[i].logprob));
     }
-    top_logprobs.push_back(std::move(top));
+    append(&top_logprobs, Dump(top));
   }
-  return {{"tokens", std::move(tokens)},
-          {"token_logprobs", std::move(token_logprobs)},
-          {"top_logprobs", std::move(top_logprobs)},
-          {"text_offset", std::move(text_offset)}};
+  return "{\"tokens\":" + tokens + "],\"token_logprobs\":" + token_logprobs +
+         "],\"top_logprobs\":" + top_logprobs + "],\"text_offset\":" + text_offset + "]}";
 }
 
 // Gives the tokens of a prompt their shares of `text`, as which it is echoed.
@@ -76,10 +78,10 @@ OrderedJson UsageJson(std::span<const Ending> endings, int n, std::uint64_t seed
 
 // `logprobs` of these tokens as chats have them, or as completions have them; `text_offset` is
 // where the first token's text begins in the choice's.
-OrderedJson LogprobsJson(ApiKind kind, const Tokenizer& tokenizer, std::span<const TokenPart> parts,
+std::string LogprobsText(ApiKind kind, const Tokenizer& tokenizer, std::span<const TokenPart> parts,
                          std::size_t text_offset) {
   return kind == ApiKind::kChat
-             ? OrderedJson{{"content", TokenLogprobs(tokenizer, parts)}, {"refusal", nullptr}}
+             ? "{\"content\":" + TokenLogprobsText(tokenizer, parts) + ",\"refusal\":null}"
              : CompletionLogprobs(tokenizer, parts, text_offset);
 }
 
@@ -135,7 +137,7 @@ class EventWriter : public ReplyWriter {
 
  private:
   void Open(int choice, std::string* out) const;
-  void Echo(int choice, const std::string& prompt, const OrderedJson& logprobs, std::string* out);
+  void Echo(int choice, const std::string& prompt, std::string_view logprobs, std::string* out);
   void Close(std::string_view finish, std::string_view extra, std::string* out) const;
   void AppendTrace(const Burst& burst, std::string* out) const;
   void AppendBurst(const Burst& burst, std::string* out);
@@ -172,6 +174,8 @@ class ReplyBuilder : public ReplyWriter {
     std::vector<TokenPart> tokens;
     std::size_t prompt_parts = 0;  // Of the tokens, those before the output.
   };
+
+  std::string ChoiceText(int index) const;
 
   const ApiRequest& request_;
   const ReplyHead head_;
@@ -215,10 +219,11 @@ void EventWriter::Close(std::string_view finish, std::string_view extra, std::st
   *out += "}\n\n";
 }
 
-void EventWriter::Echo(int choice, const std::string& prompt, const OrderedJson& logprobs,
+void EventWriter::Echo(int choice, const std::string& prompt, std::string_view logprobs,
                        std::string* out) {
   Open(choice, out);
-  *out += "\"text\":" + Dump(prompt) + ",\"logprobs\":" + Dump(logprobs);
+  *out += "\"text\":" + Dump(prompt) + ",\"logprobs\":";
+  *out += logprobs;
   Close("", "", out);
   offsets_[static_cast<std::size_t>(choice)] = CharactersIn(prompt);
 }
@@ -234,7 +239,7 @@ void EventWriter::Start(std::span<const std::string> echoed, std::string* out) {
       *out += R"("delta":{"role":"assistant","content":""},"logprobs":null)";
       Close("", "", out);
     } else if (!echoed.empty()) {
-      Echo(static_cast<int>(i), echoed[i / static_cast<std::size_t>(request_.n)], nullptr, out);
+      Echo(static_cast<int>(i), echoed[i / static_cast<std::size_t>(request_.n)], "null", out);
     }
   }
 }
@@ -292,8 +297,8 @@ void EventWriter::AppendBurst(const Burst& burst, std::string* out) {
   const auto choice = static_cast<std::size_t>(burst.choice);
   std::string logprobs = ",\"logprobs\":null";
   if (request_.sampling.top_logprobs >= 0 && !burst.tokens.empty()) {
-    logprobs = ",\"logprobs\":" +
-               Dump(LogprobsJson(request_.kind, *tokenizer_, burst.tokens, offsets_[choice]));
+    logprobs =
+        ",\"logprobs\":" + LogprobsText(request_.kind, *tokenizer_, burst.tokens, offsets_[choice]);
   }
   offsets_[choice] += CharactersIn(burst.text);
   if (receipt_) std::ranges::move(TokensOf(burst.tokens), std::back_inserter(tokens_[choice]));
@@ -315,7 +320,7 @@ void EventWriter::Add(Burst burst, std::string* out) {
   if (!burst.prompt.empty()) {
     const std::string& prompt = echoed_[choice / static_cast<std::size_t>(request_.n)];
     ShareText(*tokenizer_, prompt, &burst.prompt);
-    Echo(burst.choice, prompt, LogprobsJson(request_.kind, *tokenizer_, burst.prompt, 0), out);
+    Echo(burst.choice, prompt, LogprobsText(request_.kind, *tokenizer_, burst.prompt, 0), out);
   }
   AppendBurst(burst, out);
   if (burst.ending.has_value()) {
@@ -377,34 +382,43 @@ void ReplyBuilder::Fail(const ApiError& error, std::string* out) const { *out = 
 
 void ReplyBuilder::End(std::string* out) {
   const bool chat = request_.kind == ApiKind::kChat;
-  OrderedJson choices = OrderedJson::array();
+  std::string choices = "[";
   for (std::size_t i = 0; i < choices_.size(); ++i) {
-    const Choice& choice = choices_[i];
-    OrderedJson json = {{"index", i}};
-    if (chat) {
-      json["message"] = MessageJson(choice.answer, head_.id, static_cast<int>(i));
-    } else {
-      json["text"] = choice.text;
-    }
-    json["logprobs"] = request_.sampling.top_logprobs >= 0
-                           ? LogprobsJson(request_.kind, *tokenizer_, choice.tokens, 0)
-                           : nullptr;
-    json["finish_reason"] = FinishOf(endings_[i], !choice.answer.calls.empty());
-    if (head_.receipt) {
-      json["receipt"] = OrderedJson::parse(head_.receipt(
-          static_cast<int>(i), TokensOf(std::span(choice.tokens).subspan(choice.prompt_parts)),
-          endings_[i].reason));
-    }
-    choices.push_back(std::move(json));
+    if (i > 0) choices.push_back(',');
+    choices += ChoiceText(static_cast<int>(i));
+    choices_[i] = {};
   }
-  const OrderedJson reply = {{"id", head_.id},
-                             {"object", chat ? "chat.completion" : "text_completion"},
-                             {"created", head_.created},
-                             {"model", head_.model},
-                             {"choices", std::move(choices)},
-                             {"usage", UsageJson(endings_, request_.n, head_.seed)},
-                             {"timings", TimingsJson(endings_)}};
-  *out = Dump(reply);
+  choices.push_back(']');
+  *out = Dump({{"id", head_.id},
+               {"object", chat ? "chat.completion" : "text_completion"},
+               {"created", head_.created},
+               {"model", head_.model}});
+  AppendMember("choices", choices, out);
+  AppendMember("usage", Dump(UsageJson(endings_, request_.n, head_.seed)), out);
+  AppendMember("timings", Dump(TimingsJson(endings_)), out);
+}
+
+std::string ReplyBuilder::ChoiceText(int index) const {
+  const Choice& choice = choices_[static_cast<std::size_t>(index)];
+  const Ending& ending = endings_[static_cast<std::size_t>(index)];
+  OrderedJson said = {{"index", index}};
+  if (request_.kind == ApiKind::kChat) {
+    said["message"] = MessageJson(choice.answer, head_.id, index);
+  } else {
+    said["text"] = choice.text;
+  }
+  std::string text = Dump(said);
+  AppendMember("logprobs",
+               request_.sampling.top_logprobs >= 0
+                   ? LogprobsText(request_.kind, *tokenizer_, choice.tokens, 0)
+                   : "null",
+               &text);
+  AppendMember("finish_reason", Dump(FinishOf(ending, !choice.answer.calls.empty())), &text);
+  if (head_.receipt) {
+    const auto output = std::span(choice.tokens).subspan(choice.prompt_parts);
+    AppendMember("receipt", head_.receipt(index, TokensOf(output), ending.reason), &text);
+  }
+  return text;
 }
 
 }  // namespace

@@ -16,6 +16,18 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kTextTypes[] = {"input_text", "output_text", "text"};
 
+// Puts a call behind those of a turn, which come last in `more`. As text: read and written again for
+// each, many calls would take long.
+void AddCall(std::string call, std::string* more) {
+  if (more->ends_with("]}")) {
+    more->resize(more->size() - 2);
+    *more += "," + call + "]}";
+    return;
+  }
+  if (more->empty()) *more = "{}";
+  AppendMember("tool_calls", "[" + call + "]", more);
+}
+
 // A function's call joins the turn of the assistant's that it follows.
 void ReadCallItem(FieldReader* item, std::vector<ChatMessage>* messages) {
   std::string id;
@@ -27,10 +39,7 @@ void ReadCallItem(FieldReader* item, std::vector<ChatMessage>* messages) {
   if (messages->empty() || messages->back().role != "assistant") {
     messages->push_back({.role = "assistant", .content = {}});
   }
-  ChatMessage& turn = messages->back();
-  OrderedJson more = turn.more.empty() ? OrderedJson::object() : OrderedJson::parse(turn.more);
-  more["tool_calls"].push_back(TemplateCall(id, name, arguments));
-  turn.more = Dump(more);
+  AddCall(Dump(TemplateCall(id, name, arguments)), &messages->back().more);
 }
 
 void ReadCallOutput(FieldReader* item, std::vector<ChatMessage>* messages) {

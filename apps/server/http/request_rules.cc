@@ -74,7 +74,7 @@ HttpHead HeadOf(const boost::beast::http::request<boost::beast::http::string_bod
     target = target.substr(0, question);
   }
   head.path = PercentDecoded(target);
-  if (head.path.empty()) head.path = "/";
+  if (head.path.empty()) head.path.push_back('/');
   for (const auto& field : message) {
     head.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
     if (host.has_value() && Same(head.fields.back().first, "Host")) {
