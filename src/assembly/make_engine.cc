@@ -169,12 +169,13 @@ Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> asked, std::span<const
   return drafts;
 }
 
-ConfigureMessage SpeculatorLimits(const EngineConfig& options) {
+ConfigureMessage SpeculatorLimits(const EngineConfig& options, const LoadedModel& target) {
   return {.max_lookahead = options.max_lookahead,
           .max_nodes = options.max_nodes,
           .max_cache_budget = options.max_cache_budget,
           .max_sequences = options.max_batch,
           .max_context = options.max_context,
+          .vocabulary = target.model->config().vocabulary,
           .delay_us = options.speculator_delay_us};
 }
 
@@ -230,7 +231,7 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const MembersById
     } else if (mode.during()) {
       FT_ASSIGN_OR_RETURN(proposers.speculator,
                           StartSpeculator(setups[DraftIndex(mode.drafter)], std::move(draft.apart),
-                                          SpeculatorLimits(options), options.log));
+                                          SpeculatorLimits(options, target), options.log));
     }
   }
   return proposers;
@@ -407,8 +408,9 @@ Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedMode
     if (NeedsTargetFiles(loaded->model->config(), loaded->translation.get())) {
       apart.target = target->path;
     }
-    FT_ASSIGN_OR_RETURN(next->during, StartSpeculator(draft, std::move(apart),
-                                                      SpeculatorLimits(options), options.log));
+    FT_ASSIGN_OR_RETURN(
+        next->during,
+        StartSpeculator(draft, std::move(apart), SpeculatorLimits(options, *target), options.log));
   }
   return std::shared_ptr<NextDraft>(std::move(next));
 }

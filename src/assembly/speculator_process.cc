@@ -16,8 +16,6 @@
 namespace foretoken {
 namespace {
 
-constexpr std::int64_t kReadyPatienceNs = 120'000'000'000;
-
 Status Serve(const LoadedModel& draft, Channel& channel, const std::atomic<bool>& stop) {
   draft.device->Adopt();
   Speculator speculator(draft.model.get(), &channel, draft.constraints.get(), draft.identity);
@@ -100,7 +98,7 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftOptions& se
         if (log) log(warning);
       },
       identity);
-  FT_RETURN_IF_ERROR(client->WaitReady(kReadyPatienceNs));
+  FT_RETURN_IF_ERROR(client->WaitReady());
   return client;
 }
 

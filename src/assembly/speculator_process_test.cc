@@ -11,7 +11,8 @@ constexpr ConfigureMessage kLimits{.max_lookahead = 4,
                                    .max_nodes = 4,
                                    .max_cache_budget = 10,
                                    .max_sequences = 1,
-                                   .max_context = 64};
+                                   .max_context = 64,
+                                   .vocabulary = 1024};
 
 TEST(Speculator, IsReadyInAThreadOfThisProcess) {
   const DraftOptions setup = BundledDraft();

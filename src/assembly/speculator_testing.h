@@ -26,9 +26,11 @@ inline ConfigureMessage ConfigureFor(const EngineConfig& options) {
           .max_context = options.max_context};
 }
 
-/// The engine's end of a speculator over `draft`, a model on `device`; both outlive it.
+/// The engine's end of a speculator over `draft`, a model on `device` with the target's vocabulary;
+/// both outlive it.
 inline std::unique_ptr<SpeculatorClient> StartTestSpeculator(Model* draft, Device* device,
-                                                             const ConfigureMessage& config) {
+                                                             ConfigureMessage config) {
+  config.vocabulary = draft->config().vocabulary;
   auto host = ThreadHost::Start(
       [draft, device](Channel& channel, const std::atomic<bool>& stop) {
         device->Adopt();

@@ -24,6 +24,9 @@ class Channel {
   /// The next record, valid until the next call; empty when there is none.
   virtual std::span<const std::byte> Receive() = 0;
 
+  /// Whether the other end has written what is no record: nothing is readable any more.
+  virtual bool broken() const { return false; }
+
   /// Spins for a bounded time, then sleeps, until a record is waiting or `timeout_ns` is over.
   virtual void WaitReadable(std::int64_t timeout_ns) = 0;
 };

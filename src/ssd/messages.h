@@ -57,7 +57,8 @@ struct ConfigureMessage {
   std::int32_t max_cache_budget = 0;  ///< B of any plan, at most.
   std::int32_t max_sequences = 0;
   std::int32_t max_context = 0;
-  std::int64_t delay_us = 0;  ///< Tests: sleep up to this long before each draft step.
+  std::int32_t vocabulary = 0;  ///< The target's: tokens of either side lie below it.
+  std::int64_t delay_us = 0;    ///< Tests: sleep up to this long before each draft step.
 
   /// Room for the branches' rows of one sequence and round: one path of each. Bushy trees that need
   /// more stay narrower.

@@ -1,6 +1,9 @@
 #include "ssd/speculator_client.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
 #include "grammar/token_constraint.h"
@@ -12,6 +15,27 @@ namespace {
 // How long a full channel is given to drain before the speculator counts as stuck.
 constexpr std::int64_t kSendPatienceNs = 100'000'000;
 constexpr std::int64_t kAliveCheckNs = 5'000'000;
+
+// A just-in-time proposal is waited for so many times as long as its passes usually take, and at
+// least so long: a machine that is busy with something else makes the draft slow, not lost.
+constexpr double kPassesOfPatience = 100;
+constexpr double kLeastPatienceNs = 2e9;
+constexpr double kPassWeight = 0.1;  // Of the latest pass in what is usual.
+
+constexpr const char* kNonsense = "has sent what makes no sense";
+
+bool IsNode(int node) { return node >= 0 && node <= kMaxProposal; }
+
+// What can be verified whatever it is about: as many parents as tokens, each an earlier node.
+bool IsTree(const Proposal& proposal) {
+  const std::size_t size = proposal.tokens.size();
+  if (size > kMaxProposal || proposal.parents.size() != size) return false;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (proposal.parents[i] < 0 || proposal.parents[i] > static_cast<int>(i)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 SpeculatorClient::SpeculatorClient(std::unique_ptr<SpeculatorHost> host,
@@ -19,12 +43,11 @@ SpeculatorClient::SpeculatorClient(std::unique_ptr<SpeculatorHost> host,
                                    std::function<void(const std::string&)> warn,
                                    const ModelIdentity& draft)
     : host_(std::move(host)), config_(config), warn_(std::move(warn)), draft_(draft) {
+  record_.reserve(Channel::kMaxRecord);
   Configure();
 }
 
-SpeculatorClient::~SpeculatorClient() {
-  if (healthy_) Send(ShutdownMessage{});
-}
+SpeculatorClient::~SpeculatorClient() { Send(ShutdownMessage{}); }
 
 void SpeculatorClient::Configure() {
   Send(HelloMessage{.draft = draft_});
@@ -55,7 +78,7 @@ SpeculatorClient::Slot* SpeculatorClient::Find(SequenceId sequence) const {
 
 template <typename Message>
 void SpeculatorClient::Send(const Message& message) {
-  if (!healthy_) return;
+  if (lost_) return;
   const auto record = RecordOf(message);
   if (host_->channel().Send(record)) return;
   const std::int64_t deadline = NowNs() + kSendPatienceNs;
@@ -80,8 +103,8 @@ void SpeculatorClient::SendList(SequenceId sequence, const Items& items) {
 }
 
 void SpeculatorClient::Lose(const std::string& reason) {
-  healthy_ = false;
-  needs_healing_ = true;
+  lost_ = true;
+  restarts_.Lost(NowNs());
   for (const auto& slot : slots_) {
     slot->cache.Reset(slot->epoch);
     if (slot->awaits_proposal) {
@@ -156,54 +179,80 @@ void SpeculatorClient::Poll() {
 }
 
 void SpeculatorClient::Receive() {
-  if (!healthy_) return;
+  if (lost_) return;
   Channel& channel = host_->channel();
   for (auto record = channel.Receive(); !record.empty(); record = channel.Receive()) {
-    Handle(record);
+    record_.assign(record.begin(), record.end());
+    if (!Handle(record_)) return Lose(kNonsense);
   }
+  if (channel.broken()) Lose(kNonsense);
 }
 
-void SpeculatorClient::Handle(std::span<const std::byte> record) {
+bool SpeculatorClient::Handle(std::span<const std::byte> record) {
   if (!ready_) {
-    if (!refusal_.empty()) return;
+    if (!refusal_.empty()) return true;
     const Status hello = CheckHello(record, draft_);
     ready_ = hello.ok();
     if (!ready_) refusal_ = hello.error().message;
-    return;
+    return true;
   }
-  if (const auto* branches = As<BranchTokensMessage>(record)) {
-    HandleBranchTokens(*branches);
-  } else if (const auto* law = As<LawMessage>(record)) {
-    HandleLaw(*law);
-  } else if (const auto* message = As<ProposalMessage>(record)) {
-    Slot* slot = Find(message->sequence);
-    if (slot == nullptr || message->epoch != slot->epoch || !slot->awaits_proposal) return;
-    slot->proposal = message->proposal;
-    slot->has_proposal = true;
-  } else if (const auto* pass = As<DraftPassMessage>(record)) {
-    if (pass->rows <= 0 || pass->ns <= 0) return;
-    draft_passes_ += {.passes = 1, .rows = pass->rows, .ns = pass->ns};
-  }
+  if (KindOf(record) == MessageKind::kHello) return CheckHello(record, draft_).ok();
+  if (const auto* branches = As<BranchTokensMessage>(record)) return HandleBranchTokens(*branches);
+  if (const auto* law = As<LawMessage>(record)) return HandleLaw(*law);
+  if (const auto* proposal = As<ProposalMessage>(record)) return HandleProposal(*proposal);
+  const auto* pass = As<DraftPassMessage>(record);
+  return pass != nullptr && HandleDraftPass(*pass);
 }
 
-void SpeculatorClient::HandleBranchTokens(const BranchTokensMessage& message) {
+bool SpeculatorClient::HandleBranchTokens(const BranchTokensMessage& message) {
+  const bool sense = std::ranges::all_of(message.list, [&](const BranchToken& added) {
+    return IsNode(added.node) && added.index >= 1 && added.index <= kMaxProposal &&
+           added.parent >= 0 && added.parent < added.index && IsToken(added.bonus) &&
+           IsToken(added.token);
+  });
+  if (!sense) return false;
   Slot* slot = Find(message.sequence);
-  if (slot == nullptr) return;
+  if (slot == nullptr) return true;
   for (const BranchToken& added : message.list) {
     slot->cache.Append(message.epoch, {added.node, added.bonus}, added.index, added.parent,
                        added.token, added.retrieved);
   }
+  return true;
 }
 
-void SpeculatorClient::HandleLaw(const LawMessage& message) {
+bool SpeculatorClient::HandleLaw(const LawMessage& message) {
+  const bool sense = std::ranges::all_of(message.list, [&](const TokenProbability& entry) {
+    return IsToken(entry.token) && entry.probability >= 0 && entry.probability <= 1;
+  });
+  if (!sense || !IsNode(message.parent)) return false;
   Slot* slot = Find(message.sequence);
-  if (slot == nullptr || message.epoch != slot->epoch) return;
-  if (message.parent < 0 || message.parent > kMaxProposal) return;
+  if (slot == nullptr || message.epoch != slot->epoch) return true;
   if (message.jit) {
     slot->laws.SetListed(message.parent, message.list);
   } else {
     slot->cache.SetLaw(message.epoch, message.outcome, message.parent, message.list);
   }
+  return true;
+}
+
+bool SpeculatorClient::HandleProposal(const ProposalMessage& message) {
+  const auto known = [&](Token token) { return IsToken(token); };
+  if (!IsTree(message.proposal) || !std::ranges::all_of(message.proposal.tokens, known)) {
+    return false;
+  }
+  Slot* slot = Find(message.sequence);
+  if (slot == nullptr || message.epoch != slot->epoch || !slot->awaits_proposal) return true;
+  slot->proposal = message.proposal;
+  slot->has_proposal = true;
+  return true;
+}
+
+bool SpeculatorClient::HandleDraftPass(const DraftPassMessage& message) {
+  if (message.rows <= 0 || message.ns <= 0) return false;
+  draft_passes_ += {.passes = 1, .rows = message.rows, .ns = message.ns};
+  const auto ns = static_cast<double>(message.ns);
+  usual_pass_ns_ += (usual_pass_ns_ > 0 ? kPassWeight : 1) * (ns - usual_pass_ns_);
+  return true;
 }
 
 const CacheAnswer& SpeculatorClient::Lookup(SequenceId sequence, Outcome outcome) {
@@ -242,7 +291,7 @@ void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
   slot->epoch = ++last_epoch_;
   slot->cache.Reset(slot->epoch);
   slot->awaits_proposal = wants_jit;
-  slot->has_proposal = wants_jit && !healthy_;
+  slot->has_proposal = wants_jit && !healthy();
   slot->proposal.Clear();
   slot->laws.Clear();
   outcome_.epoch = slot->epoch;
@@ -271,7 +320,18 @@ bool SpeculatorClient::TakeProposal(SequenceId sequence, Proposal* proposal, Pro
 }
 
 void SpeculatorClient::Wait(std::int64_t timeout_ns) {
-  if (healthy_) host_->channel().WaitReadable(timeout_ns);
+  if (!lost_) host_->channel().WaitReadable(timeout_ns);
+}
+
+std::int64_t SpeculatorClient::ProposalPatienceNs(int lookahead) const {
+  // One pass more: the draft may have to read what was committed.
+  const double usual = (lookahead + 1) * usual_pass_ns_;
+  constexpr auto kMost = static_cast<double>(kReadyPatienceNs);  // However it lies of its passes.
+  return std::llround(std::clamp(kPassesOfPatience * usual, kLeastPatienceNs, kMost));
+}
+
+void SpeculatorClient::LoseSilent() {
+  if (!lost_) Lose("does not answer");
 }
 
 void SpeculatorClient::Close(SequenceId sequence) {
@@ -284,31 +344,35 @@ void SpeculatorClient::Close(SequenceId sequence) {
 }
 
 bool SpeculatorClient::NeedsHealing() {
-  if (healthy_ && NowNs() >= next_check_ns_) {
-    next_check_ns_ = NowNs() + kAliveCheckNs;
-    if (!host_->Alive()) Lose("has ended unexpectedly");
+  const std::int64_t now = NowNs();
+  if (lost_) return restarts_.Due(now);
+  if (now < next_check_ns_) return false;
+  next_check_ns_ = now + kAliveCheckNs;
+  if (!host_->Alive()) {
+    Lose("has ended unexpectedly");
+  } else if (!ready_ && ready_by_ns_ > 0 && now > ready_by_ns_) {
+    Lose("did not become ready in time");
   }
-  return needs_healing_;
+  return lost_ && restarts_.Due(NowNs());
 }
 
 void SpeculatorClient::Heal(std::span<const LiveSequence> live) {
-  needs_healing_ = false;
-  if (restarted_) {
-    warn_("the speculator was lost a second time and is not started again");
-    return;
-  }
-  restarted_ = true;
+  restarts_.Started(NowNs());
   if (const Status status = host_->Restart(); !status.ok()) {
-    warn_("the speculator could not be started again: " + status.error().message);
+    restarts_.Lost(NowNs());
+    warn_(fmt::format("the speculator could not be started again: {}; the next try comes in {} s",
+                      status.error().message, restarts_.pause_ns() / 1'000'000'000));
     return;
   }
-  healthy_ = true;
+  lost_ = false;
   ready_ = false;
+  usual_pass_ns_ = 0;
+  ready_by_ns_ = NowNs() + kReadyPatienceNs;
   Configure();
   for (const LiveSequence& sequence : live) {
     if (Slot* slot = Find(sequence.sequence)) SendOpen(sequence, slot);
   }
-  if (healthy_) warn_("the speculator was started again: " + host_->Describe());
+  if (!lost_) warn_("the speculator was started again: " + host_->Describe());
 }
 
 }  // namespace foretoken

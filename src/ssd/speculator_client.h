@@ -16,6 +16,7 @@
 #include "ssd/channel.h"
 #include "ssd/hello.h"
 #include "ssd/messages.h"
+#include "ssd/restart_schedule.h"
 #include "ssd/speculation_cache.h"
 
 namespace foretoken {
@@ -28,7 +29,8 @@ class SpeculatorHost {
   virtual Channel& channel() = 0;
   /// Whether the speculator still runs; false after a crash or a kill.
   virtual bool Alive() = 0;
-  /// Starts a fresh speculator on a fresh channel after the last one died.
+  /// Starts a fresh speculator on a fresh channel after the last one was lost. Where that cannot be
+  /// done now it may be tried again.
   virtual Status Restart() = 0;
   /// "on cores 1", "process 4711 on cores 1": for messages.
   virtual std::string Describe() const = 0;
@@ -49,9 +51,13 @@ struct LiveSequence {
 
 /// The engine's side of SSD: tells the speculator of outcomes and keeps the speculation cache that
 /// the speculator fills. Never blocks the engine: a dead, stuck or slow speculator means misses.
-/// Belongs to the engine's thread.
+/// Nothing that the speculator says is believed before it was checked: one that says what makes no
+/// sense counts as lost. Belongs to the engine's thread.
 class SpeculatorClient {
  public:
+  /// How long a speculator may load its model.
+  static constexpr std::int64_t kReadyPatienceNs = 120'000'000'000;
+
   /// `warn` receives one sentence when the speculator is lost or has been restarted. A speculator
   /// of another version, or with another model than `draft`, is not listened to.
   SpeculatorClient(std::unique_ptr<SpeculatorHost> host, const ConfigureMessage& config,
@@ -59,7 +65,7 @@ class SpeculatorClient {
   ~SpeculatorClient();
 
   /// Waits until the speculator has loaded its model; an error if that is not the right one.
-  Status WaitReady(std::int64_t timeout_ns);
+  Status WaitReady(std::int64_t timeout_ns = kReadyPatienceNs);
 
   /// Starts pre-speculation for a sequence, from its prompt on.
   void Open(const LiveSequence& sequence);
@@ -96,14 +102,21 @@ class SpeculatorClient {
   /// Waits for news for at most `timeout_ns`.
   void Wait(std::int64_t timeout_ns);
 
+  /// How long a just-in-time proposal of `lookahead` tokens may take: far longer than the draft
+  /// usually needs, however busy the machine is.
+  std::int64_t ProposalPatienceNs(int lookahead) const;
+  /// A proposal was waited for that long: whoever does not answer is lost, though it may be alive.
+  void LoseSilent();
+
   void Close(SequenceId sequence);
 
-  /// Notices a dead speculator, warns, restarts it once and tells it of `live` sequences again.
+  /// Restarts a lost speculator and tells it of `live` sequences again; warns of what it does.
   void Heal(std::span<const LiveSequence> live);
-  /// Whether Heal has something to do; cheap, asks the host at most every few milliseconds.
+  /// Whether Heal has something to do. Notices a speculator that has ended; cheap, asks the host at
+  /// most every few milliseconds.
   bool NeedsHealing();
-  /// Whether a speculator is there to answer.
-  bool healthy() const { return healthy_; }
+  /// Whether a speculator is there to answer: none is while one is lost, or still loads its model.
+  bool healthy() const { return !lost_ && ready_; }
 
  private:
   struct Slot {
@@ -124,9 +137,14 @@ class SpeculatorClient {
   /// Sends `items` in as many messages as it takes.
   template <typename Message, typename Items>
   void SendList(SequenceId sequence, const Items& items);
-  void Handle(std::span<const std::byte> record);
-  void HandleBranchTokens(const BranchTokensMessage& message);
-  void HandleLaw(const LawMessage& message);
+  // Whether the record makes sense; what does not is not used.
+  bool Handle(std::span<const std::byte> record);
+  bool HandleBranchTokens(const BranchTokensMessage& message);
+  bool HandleLaw(const LawMessage& message);
+  bool HandleProposal(const ProposalMessage& message);
+  bool HandleDraftPass(const DraftPassMessage& message);
+  // Of the target's vocabulary.
+  bool IsToken(Token token) const { return token >= 0 && token < config_.vocabulary; }
   void SendOpen(const LiveSequence& sequence, Slot* slot);
   /// What it lacks of all positions but the last.
   void SendFeatures(const TapRows& taps, Slot* slot);
@@ -140,15 +158,17 @@ class SpeculatorClient {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::unique_ptr<Slot>> spare_;
   ModelIdentity draft_;
-  OutcomeMessage outcome_;  // Reused: only what is sent of it is written.
+  OutcomeMessage outcome_;         // Reused: only what is sent of it is written.
+  std::vector<std::byte> record_;  // A copy: the speculator can still write to what it has sent.
   DraftPasses draft_passes_;
+  double usual_pass_ns_ = 0;      // Of a draft pass, lately.
   bool ready_ = false;            // The speculator has said hello ...
   std::string refusal_;           // ... or something else.
   std::uint32_t last_epoch_ = 0;  // Never reused, so that a reopened sequence hits nothing stale.
-  bool healthy_ = true;
-  bool needs_healing_ = false;
-  bool restarted_ = false;
+  bool lost_ = false;
+  RestartSchedule restarts_;
   std::int64_t next_check_ns_ = 0;
+  std::int64_t ready_by_ns_ = 0;  // A restarted one.
 };
 
 }  // namespace foretoken

@@ -4,7 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstring>
+#include <limits>
+
+#include "base/clock.h"
 #include "ssd/channel_testing.h"
 #include "ssd/outcome_record.h"
 
@@ -23,7 +28,8 @@ class ClientTest : public testing::Test {
     auto host = std::make_unique<TestHost>(&pair_);
     host_ = host.get();
     client_.emplace(
-        std::move(host), ConfigureMessage{.max_nodes = 8, .max_cache_budget = 16},
+        std::move(host),
+        ConfigureMessage{.max_nodes = 8, .max_cache_budget = 16, .vocabulary = 1000},
         [this](const std::string& warning) { warnings_.push_back(warning); }, kDraft);
   }
 
@@ -192,6 +198,7 @@ TEST_F(ClientTest, TellsWhatChanged) {
 TEST_F(ClientTest, TakesTheProposalOfTheRoundItAskedIn) {
   SayHello();
   Open();
+  client_->Poll();
   client_->SendOutcome(1, {0, 5}, std::vector<Token>{5}, {}, plan_, /*wants_jit=*/true);
   Proposal proposal;
   EXPECT_FALSE(client_->TakeProposal(1, &proposal));
@@ -208,19 +215,153 @@ TEST_F(ClientTest, TakesTheProposalOfTheRoundItAskedIn) {
   EXPECT_EQ(proposal.source, ProposalSource::kJit);
 }
 
-TEST_F(ClientTest, RecordsThatMakeNoSenseChangeNothing) {
-  SayHello();
-  Open();
+// A message of the test's as the bytes that cross.
+template <typename Message>
+std::vector<std::byte> BytesOf(const Message& message) {
+  const auto record = RecordOf(message);
+  return {record.begin(), record.end()};
+}
+
+// What a speculator that was taken over may say. Nothing of it may reach the engine.
+std::vector<std::vector<std::byte>> Lies() {
+  std::vector<std::vector<std::byte>> lies;
   for (std::uint32_t kind = 0; kind < 32; ++kind) {
     for (const std::size_t size : {std::size_t{4}, std::size_t{17}, std::size_t{200}}) {
-      std::vector<std::byte> record(size, std::byte{0x7f});
-      std::memcpy(record.data(), &kind, sizeof(kind));
-      ASSERT_TRUE(pair_.speculator.Send(record));
+      lies.emplace_back(size, std::byte{0x7f});
+      std::memcpy(lies.back().data(), &kind, sizeof(kind));
     }
   }
+  const auto branch = [&](BranchToken token) {
+    lies.push_back(BytesOf(BranchTokensMessage{.epoch = 1, .sequence = 1, .list = {token}}));
+  };
+  branch({.node = -1, .index = 1, .bonus = 5, .token = 5});
+  branch({.node = 127, .index = 1, .bonus = 5, .token = 5});
+  branch({.index = 0, .bonus = 5, .token = 5});
+  branch({.index = 1, .parent = 1, .bonus = 5, .token = 5});
+  branch({.index = 1, .parent = -1, .bonus = 5, .token = 5});
+  branch({.index = 1, .bonus = 1000, .token = 5});
+  branch({.index = 1, .bonus = 5, .token = -1});
+
+  const auto law = [&](int parent, TokenProbability entry) {
+    lies.push_back(BytesOf(
+        LawMessage{.epoch = 1, .sequence = 1, .parent = parent, .jit = true, .list = {entry}}));
+  };
+  law(-1, {.token = 5, .probability = 0.5F});
+  law(kMaxProposal + 1, {.token = 5, .probability = 0.5F});
+  law(0, {.token = 1000, .probability = 0.5F});
+  law(0, {.token = 5, .probability = -0.5F});
+  law(0, {.token = 5, .probability = std::numeric_limits<float>::quiet_NaN()});
+
+  const auto proposal = [&](const auto& spoil) {
+    ProposalMessage message{.epoch = 1, .sequence = 1, .proposal = {}};
+    message.proposal.Extend(5);
+    message.proposal.Extend(6);
+    spoil(&message.proposal);
+    lies.push_back(BytesOf(message));
+  };
+  proposal([](Proposal* tree) { tree->tokens[1] = 1000; });
+  proposal([](Proposal* tree) { tree->tokens[0] = -7; });
+  proposal([](Proposal* tree) { tree->parents[0] = 1; });
+  proposal([](Proposal* tree) { tree->parents[1] = -1; });
+  proposal([](Proposal* tree) { tree->parents.clear(); });
+  proposal([](Proposal* tree) {
+    const std::size_t absurd = 1 << 20;  // Where the vector keeps how many there are.
+    std::memcpy(static_cast<void*>(&tree->tokens), &absurd, sizeof(absurd));
+    std::memcpy(static_cast<void*>(&tree->parents), &absurd, sizeof(absurd));
+  });
+  lies.push_back(BytesOf(DraftPassMessage{.rows = 0, .ns = 5}));
+  lies.push_back(BytesOf(DraftPassMessage{.rows = 1, .ns = -5}));
+  return lies;
+}
+
+TEST_F(ClientTest, WhoSaysWhatMakesNoSenseIsLost) {
+  for (const auto& lie : Lies()) {
+    SayHello();
+    Open();
+    client_->Poll();
+    ASSERT_TRUE(client_->healthy());
+    warnings_.clear();
+    ASSERT_TRUE(pair_.speculator.Send(lie));
+    client_->Poll();
+    EXPECT_FALSE(client_->healthy()) << static_cast<int>(KindOf(lie));
+    EXPECT_THAT(warnings_, ElementsAre(HasSubstr("has sent what makes no sense")));
+    EXPECT_FALSE(client_->Lookup(1, {0, 5}).any);
+    client_->Close(1);
+    client_->Heal({});
+  }
+}
+
+TEST_F(ClientTest, WhatComesLateOrOfAnotherSequenceIsNoLie) {
+  SayHello();
+  Open();
+  ProposalMessage late{.epoch = 77, .sequence = 1, .proposal = {}};
+  late.proposal.Extend(1);
+  SendMessage(late, &pair_.speculator);
+  SendMessage(LawMessage{.epoch = 1, .sequence = 9, .list = {}}, &pair_.speculator);
+  SendMessage(DraftPassMessage{.rows = 3, .ns = 5000}, &pair_.speculator);
+  Prepare(1, {{0, 10}}, 1);
+  EXPECT_TRUE(client_->healthy());
+  EXPECT_TRUE(client_->Lookup(1, {0, 10}).hit);
+}
+
+TEST_F(ClientTest, WaitsFarLongerThanADraftTakes) {
+  SayHello();
+  client_->Poll();
+  const std::int64_t least = client_->ProposalPatienceNs(4);
+  EXPECT_GE(least, 1'000'000'000) << "a busy machine is no stuck speculator";
+  constexpr std::int64_t kPassNs = 50'000'000;
+  for (int i = 0; i < 100; ++i) {
+    SendMessage(DraftPassMessage{.rows = 1, .ns = kPassNs}, &pair_.speculator);
+  }
+  client_->Poll();
+  EXPECT_NEAR(static_cast<double>(client_->ProposalPatienceNs(4)), 100.0 * 5 * kPassNs, 1e6);
+  SendMessage(DraftPassMessage{.rows = 1, .ns = std::numeric_limits<std::int64_t>::max()},
+              &pair_.speculator);
+  client_->Poll();
+  EXPECT_LE(client_->ProposalPatienceNs(4), SpeculatorClient::kReadyPatienceNs);
+}
+
+TEST_F(ClientTest, WhoDoesNotAnswerIsLostAndOwesNothing) {
+  SayHello();
+  Open();
+  client_->Poll();
+  client_->SendOutcome(1, {0, 5}, std::vector<Token>{5}, {}, plan_, /*wants_jit=*/true);
+  Proposal proposal;
+  EXPECT_FALSE(client_->TakeProposal(1, &proposal));
+  client_->LoseSilent();
+  EXPECT_TRUE(client_->TakeProposal(1, &proposal));
+  EXPECT_EQ(proposal.size(), 0);
+  EXPECT_TRUE(client_->NeedsHealing());
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("does not answer")));
+}
+
+TEST_F(ClientTest, ASecondLossIsHealedTooButNotAtOnce) {
+  SayHello();
+  client_->Poll();
+  client_->LoseSilent();
+  ASSERT_TRUE(client_->NeedsHealing());
+  client_->Heal({});
+  SayHello();
   client_->Poll();
   EXPECT_TRUE(client_->healthy());
-  EXPECT_FALSE(client_->Lookup(1, {0, 10}).any);
+  client_->LoseSilent();
+  EXPECT_FALSE(client_->NeedsHealing()) << "else one that always fails would be started for ever";
+  const std::int64_t deadline = NowNs() + 10'000'000'000;
+  while (!client_->NeedsHealing() && NowNs() < deadline) usleep(10'000);
+  ASSERT_TRUE(client_->NeedsHealing());
+  client_->Heal({});
+  SayHello();
+  client_->Poll();
+  EXPECT_TRUE(client_->healthy());
+}
+
+TEST_F(ClientTest, OneThatStillLoadsIsNotWaitedFor) {
+  Open();
+  EXPECT_FALSE(client_->healthy());
+  client_->SendOutcome(1, {0, 5}, std::vector<Token>{5}, {}, plan_, /*wants_jit=*/true);
+  Proposal proposal;
+  EXPECT_TRUE(client_->TakeProposal(1, &proposal));
+  EXPECT_EQ(proposal.size(), 0);
 }
 
 TEST_F(ClientTest, ALostSpeculatorIsGreetedAnewAndToldOfWhatLives) {
@@ -238,11 +379,12 @@ TEST_F(ClientTest, ALostSpeculatorIsGreetedAnewAndToldOfWhatLives) {
                           .plan = &plan_,
                           .stop_tokens = {}};
   client_->Heal(std::span(&live, 1));
-  EXPECT_TRUE(client_->healthy());
+  EXPECT_FALSE(client_->healthy()) << "it has not said hello yet";
   EXPECT_THAT(Sent(), ElementsAre(MessageKind::kHello, MessageKind::kConfigure, MessageKind::kOpen,
                                   MessageKind::kOpenTokens));
   SayHello();
   Prepare(1, {{0, 10}}, 1);
+  EXPECT_TRUE(client_->healthy());
   EXPECT_TRUE(client_->Lookup(1, {0, 10}).hit);
 }
 

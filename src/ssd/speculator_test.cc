@@ -60,8 +60,11 @@ class Both {
                                      .max_nodes = plan_.nodes(),
                                      .max_cache_budget = 40,
                                      .max_sequences = 2,
-                                     .max_context = 200},
+                                     .max_context = 200,
+                                     .vocabulary = 48},
                     [](const std::string& warning) { ADD_FAILURE() << warning; });
+    SendMessage(HelloMessage{}, &pair_.speculator);  // As one that has started already.
+    client_->Poll();
     client_->Open({.sequence = 1,
                    .tokens = tokens_,
                    .prompt_tokens = static_cast<int>(tokens_.size()),

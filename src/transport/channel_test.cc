@@ -1,16 +1,26 @@
-// One conformance test for every channel: in one thread, between threads, between processes.
+// One conformance test for every channel: in one thread, between threads, between processes; and
+// the hosts at whose end of it a speculator runs.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/temporary_testing.h"
 #include "transport/process_host.h"
 #include "transport/ring_channel.h"
+#include "transport/thread_host.h"
 
 namespace foretoken {
 namespace {
@@ -134,6 +144,8 @@ TEST(RingChannel, ABrokenPeerEndsTheStream) {
   memory->head = 64;
   EXPECT_TRUE(ends.speculator.Receive().empty());
   EXPECT_FALSE(ends.speculator.Readable());
+  EXPECT_TRUE(ends.speculator.broken());
+  EXPECT_FALSE(ends.engine.broken());
 }
 
 TEST(ChannelMemory, RefusesForeignDescriptors) {
@@ -154,6 +166,66 @@ TEST(ProcessHost, NoticesTheEndOfItsChildAndStartsAnother) {
   EXPECT_FALSE((*host)->Alive());
   EXPECT_TRUE((*host)->Restart().ok());
   EXPECT_FALSE(ProcessHost::Start({"/no/such/program"}, "").ok());
+}
+
+// What a shell that is started as a speculator has open, with what it is open on.
+std::string OpenFilesOfAChild() {
+  const TemporaryFolder folder;
+  const std::string out = (folder.path() / "files").string();
+  // The shell reads its own folder, so that nothing is open which it opened itself.
+  const std::string script = "for fd in /proc/$$/fd/*; do echo ${fd##*/} $(readlink $fd); done >" +
+                             out + ".part; mv " + out + ".part " + out + "; exec sleep 100";
+  auto host = ProcessHost::Start({"/bin/sh", "-c", script, "ignored"}, "on no cores");
+  EXPECT_TRUE(host.ok());
+  const std::int64_t deadline = NowNs() + 10'000'000'000;
+  while (!std::filesystem::exists(out) && NowNs() < deadline) usleep(1000);
+  std::stringstream text;
+  text << std::ifstream(out).rdbuf();
+  return text.str();
+}
+
+TEST(ProcessHost, AChildHasNoOpenFilesOfThisProcess) {
+  const int inherited = socket(AF_INET, SOCK_STREAM, 0);  // As a library opens them.
+  ASSERT_GE(inherited, 0);
+  const std::string files = OpenFilesOfAChild();
+  close(inherited);
+  EXPECT_THAT(files, testing::HasSubstr("3 /memfd:foretoken-channel"));
+  EXPECT_THAT(files, testing::Not(testing::HasSubstr("socket:")));
+  EXPECT_EQ(files.find("memfd"), files.rfind("memfd")) << files;
+}
+
+TEST(ProcessHost, AChildThatStandsStillIsReplaced) {
+  auto host = ProcessHost::Start({"/bin/sh", "-c", "kill -STOP $$", "ignored"}, "on no cores");
+  ASSERT_TRUE(host.ok());
+  usleep(100'000);
+  EXPECT_TRUE((*host)->Alive()) << "as far as the system knows";
+  const std::string before = (*host)->Describe();
+  EXPECT_TRUE((*host)->Restart().ok());
+  EXPECT_NE((*host)->Describe(), before);
+}
+
+TEST(ThreadHost, IsStartedAgainOnceItsThreadIsFree) {
+  std::atomic<int> starts = 0;
+  std::atomic<bool> busy = true;
+  auto host = ThreadHost::Start(
+      [&](Channel& channel, const std::atomic<bool>& stop) {
+        ++starts;
+        (void)channel.Send(Record(7, 10));
+        while (busy || !stop) std::this_thread::yield();
+      },
+      "in the test");
+  ASSERT_TRUE(host.ok());
+  const Status still = (*host)->Restart();
+  ASSERT_FALSE(still.ok());
+  EXPECT_THAT(still.error().message, testing::HasSubstr("its thread is still busy"));
+  busy = false;
+  const std::int64_t deadline = NowNs() + 10'000'000'000;
+  while ((*host)->Alive() && NowNs() < deadline) std::this_thread::yield();
+  ASSERT_TRUE((*host)->Restart().ok());
+  EXPECT_TRUE((*host)->Alive());
+  (*host)->channel().WaitReadable(10'000'000'000);
+  EXPECT_EQ((*host)->channel().Receive().size(), 10U) << "on a fresh channel";
+  EXPECT_EQ(starts, 2);
 }
 
 }  // namespace

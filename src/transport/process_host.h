@@ -12,7 +12,8 @@
 namespace foretoken {
 
 /// A speculator in a process of its own, over shared memory. The child gets `--memory-fd N`
-/// appended to its arguments and ends when this process does.
+/// appended to its arguments, has no other open file of this process but the standard streams, and
+/// ends when this process does.
 class ProcessHost : public SpeculatorHost {
  public:
   /// `command`: the program and its arguments. `place` is for messages: "on cores 1".
@@ -27,7 +28,8 @@ class ProcessHost : public SpeculatorHost {
 
  private:
   ProcessHost(std::vector<std::string> command, std::string place);
-  void End();
+  // Waits until the child has ended, or for so long.
+  void AwaitEnd(std::int64_t patience_ns);
   void Kill();
 
   std::vector<std::string> command_;

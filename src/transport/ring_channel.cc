@@ -53,8 +53,7 @@ void Futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
 }  // namespace
 
 Result<std::unique_ptr<ChannelMemory>> ChannelMemory::Create() {
-  // Without MFD_CLOEXEC: a speculator process inherits the descriptor.
-  const int fd = memfd_create("foretoken-channel", 0);
+  const int fd = memfd_create("foretoken-channel", MFD_CLOEXEC);
   if (fd < 0) return SystemError("create shared memory");
   if (ftruncate(fd, kBytes) != 0) {
     close(fd);

@@ -55,6 +55,7 @@ class RingChannel : public Channel {
     return !broken_ && in_->head.load(std::memory_order_acquire) != position_;
   }
   std::span<const std::byte> Receive() override;
+  bool broken() const override { return broken_; }
   void WaitReadable(std::int64_t timeout_ns) override;
 
  private:

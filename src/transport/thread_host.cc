@@ -7,35 +7,43 @@
 namespace foretoken {
 
 Result<std::unique_ptr<SpeculatorHost>> ThreadHost::Start(Serve serve, std::string description) {
-  FT_ASSIGN_OR_RETURN(auto memory, ChannelMemory::Create());
-  return OrExhausted([&]() -> Result<std::unique_ptr<SpeculatorHost>> {
-    return std::unique_ptr<SpeculatorHost>(
-        new ThreadHost(std::move(memory), std::move(serve), std::move(description)));
-  });
+  std::unique_ptr<ThreadHost> host(new ThreadHost(std::move(serve), std::move(description)));
+  FT_RETURN_IF_ERROR(host->Restart());
+  return std::unique_ptr<SpeculatorHost>(std::move(host));
 }
-
-ThreadHost::ThreadHost(std::unique_ptr<ChannelMemory> memory, Serve serve, std::string description)
-    : memory_(std::move(memory)),
-      engine_end_(memory_->to_speculator(), memory_->to_engine()),
-      speculator_end_(memory_->to_engine(), memory_->to_speculator()),
-      description_(std::move(description)),
-      thread_([this, body = std::move(serve)] {
-        try {
-          body(speculator_end_, stop_);
-        } catch (const std::exception&) {
-          ended_ = true;  // The engine goes on without it.
-        }
-      }) {}
 
 ThreadHost::~ThreadHost() {
   stop_ = true;
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 Status ThreadHost::Restart() {
-  return Error{ErrorCode::kUnavailable,
-               ended_ ? "there was not enough memory for it"
-                      : "its thread is still busy and cannot be replaced within this process"};
+  stop_ = true;
+  if (!ended_) {
+    return Error{ErrorCode::kUnavailable,
+                 "its thread is still busy and cannot be replaced within this process"};
+  }
+  if (thread_.joinable()) thread_.join();
+  FT_ASSIGN_OR_RETURN(memory_, ChannelMemory::Create());
+  engine_end_.emplace(memory_->to_speculator(), memory_->to_engine());
+  speculator_end_.emplace(memory_->to_engine(), memory_->to_speculator());
+  stop_ = false;
+  ended_ = false;
+  Status started = OrExhausted([&]() -> Status {
+    thread_ = std::thread([this] { Run(); });
+    return {};
+  });
+  if (!started.ok()) ended_ = true;
+  return started;
+}
+
+void ThreadHost::Run() {
+  try {
+    serve_(*speculator_end_, stop_);
+  } catch (const std::exception&) {
+    // There was not enough memory: the engine goes on without it.
+  }
+  ended_ = true;
 }
 
 }  // namespace foretoken

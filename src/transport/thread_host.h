@@ -3,8 +3,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "ssd/speculator_client.h"
 #include "transport/ring_channel.h"
@@ -19,20 +21,24 @@ class ThreadHost : public SpeculatorHost {
   static Result<std::unique_ptr<SpeculatorHost>> Start(Serve serve, std::string description);
   ~ThreadHost() override;
 
-  Channel& channel() override { return engine_end_; }
+  Channel& channel() override { return *engine_end_; }
   bool Alive() override { return !ended_; }
+  /// An error while the thread of the last one is busy: no thread can be ended from outside.
   Status Restart() override;
   std::string Describe() const override { return description_; }
 
  private:
-  ThreadHost(std::unique_ptr<ChannelMemory> memory, Serve serve, std::string description);
+  ThreadHost(Serve serve, std::string description)
+      : serve_(std::move(serve)), description_(std::move(description)) {}
+  void Run();
 
-  std::unique_ptr<ChannelMemory> memory_;
-  RingChannel engine_end_;
-  RingChannel speculator_end_;
+  Serve serve_;
   std::string description_;
+  std::unique_ptr<ChannelMemory> memory_;
+  std::optional<RingChannel> engine_end_;
+  std::optional<RingChannel> speculator_end_;
   std::atomic<bool> stop_ = false;
-  std::atomic<bool> ended_ = false;  // For lack of memory.
+  std::atomic<bool> ended_ = true;
   std::thread thread_;
 };
 

@@ -204,7 +204,8 @@ void Verify::Disturb(Engine* engine, const VerifyConfiguration& configuration) {
 Result<Outputs> Verify::RunPrompts(std::unique_ptr<Engine>* engine,
                                    const VerifyConfiguration& configuration,
                                    const VerifySetting& setting) {
-  // A speculator is restarted once only, so one that is killed again and again needs new engines.
+  // A speculator that is lost again soon is started after a pause only, so one that is killed again
+  // and again needs new engines.
   const std::size_t chunk = kills(configuration)
                                 ? static_cast<std::size_t>(std::max(8, 2 * configuration.batch))
                                 : prompts_.size();

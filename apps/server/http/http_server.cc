@@ -45,6 +45,9 @@ Result<std::size_t> AllowedConnections(std::size_t wanted) {
   return std::min<std::size_t>(wanted, limit.rlim_cur - kOwnDescriptors);
 }
 
+// No program that this one starts shall have it open too: the client would never see its end.
+void CloseOnExec(int socket) { fcntl(socket, F_SETFD, FD_CLOEXEC); }
+
 }  // namespace
 
 // Accepts connections. Those beyond the limit are told so and closed, not left in the queue.
@@ -63,6 +66,7 @@ class HttpServer::Listener {
   error_code Bind(const tcp::endpoint& address) {
     error_code error;
     acceptor_.open(address.protocol(), error);
+    if (!error) CloseOnExec(acceptor_.native_handle());
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor_.bind(address, error);
     if (!error) acceptor_.listen(kBacklog, error);
@@ -87,6 +91,7 @@ class HttpServer::Listener {
       } else if (shared_->open.size() >= shared_->limits.connections) {
         TurnAway(std::move(socket), tls != nullptr);
       } else {
+        CloseOnExec(socket.native_handle());
         std::make_shared<HttpConnection>(std::move(socket), tls, shared_)->Start();
       }
       Accept(tls);

@@ -7,10 +7,9 @@
 namespace foretoken {
 namespace {
 
-// A just-in-time draft that takes longer than this is not waited for: a stuck speculator must not
-// hold the output up.
-constexpr std::int64_t kChainPatienceNs = 1'000'000'000;
 constexpr std::int64_t kChainWaitNs = 200'000;
+// Of one wait: where it took longer, this process stood still itself, as the speculator may have.
+constexpr std::int64_t kLongestWaitNs = 50 * kChainWaitNs;
 
 // Cuts a proposal of the speculator to what can be emitted. Of one that was drawn the leading nodes
 // stay whose laws have arrived: which these are never depends on the draws.
@@ -73,15 +72,22 @@ void SpeculationAhead::Heal(const RunningSet& running) {
 
 void SpeculationAhead::AwaitProposals(const RunningSet& running) {
   Heal(running);
-  const auto awaits = [](const auto& sequence) { return sequence->awaits_jit; };
-  if (std::ranges::none_of(running, awaits)) return;
-  const std::int64_t deadline = NowNs() + kChainPatienceNs;
+  std::int64_t patience = 0;
+  for (const auto& sequence : running) {
+    if (!sequence->awaits_jit) continue;
+    patience += speculator_->ProposalPatienceNs(sequence->plan.lookahead);
+  }
+  if (patience == 0) return;
+  std::int64_t waited = 0;
+  std::int64_t last = NowNs();
   while (!TakeAwaited(running)) {
-    if (NowNs() > deadline) break;
+    if (waited > patience) speculator_->LoseSilent();
     speculator_->Wait(kChainWaitNs);
     Heal(running);
+    const std::int64_t now = NowNs();
+    waited += std::min(now - last, kLongestWaitNs);
+    last = now;
   }
-  for (const auto& sequence : running) sequence->awaits_jit = false;
 }
 
 // Whether there is none left to wait for.
