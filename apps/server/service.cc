@@ -44,12 +44,11 @@ std::optional<ApiError> CheckMode(const std::optional<PlanOptions>& plan, const 
                   .param = "speculative.mode"};
 }
 
-// Refuses texts that cannot fit whatever their tokens are, before time and memory go into those:
-// `limit` tokens of `longest_token` bytes each, and tokenizers may fold what is written wider.
-std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, int limit,
+// Refuses texts that cannot fit whatever their tokens are, before time and memory go into those: a
+// token has at most `longest_token` bytes, and tokenizers may fold what is written wider.
+std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, PromptTooLong bounds,
                                      std::size_t longest_token) {
   constexpr std::size_t kFolding = 4;
-  const std::size_t most = static_cast<std::size_t>(limit) * longest_token * kFolding;
   std::size_t longest = api.chat.variables.size() + api.chat.tools.size();
   for (const ChatMessage& message : api.chat.messages) {
     longest += message.content.size() + message.more.size();
@@ -58,13 +57,10 @@ std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, in
     const auto* text = std::get_if<std::string>(&prompt);
     if (text != nullptr) longest = std::max(longest, text->size());
   }
-  if (longest <= most) return std::nullopt;
-  return ApiError{
-      .message = fmt::format("the prompt has {} bytes, more than the {} tokens that are "
-                             "allowed can hold; shorten it",
-                             longest, limit),
-      .param = std::string(door.prompt),
-      .code = "context_length_exceeded"};
+  bounds.tokens = static_cast<std::int64_t>(longest / (kFolding * longest_token));
+  bounds.at_least = true;
+  if (bounds.tokens <= bounds.most) return std::nullopt;
+  return Refusal(bounds, std::string(door.prompt));
 }
 
 // Refuses embeddings of another size than the model has.
@@ -263,7 +259,8 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   const int limit = options().max_prompt_tokens > 0
                         ? std::min(options().max_prompt_tokens, context - 1)
                         : context - 1;
-  if (auto error = CheckLengths(door, api, limit, served.longest_token)) return error;
+  const PromptTooLong bounds{.most = limit, .context = context};
+  if (auto error = CheckLengths(door, api, bounds, served.longest_token)) return error;
   std::vector<std::vector<Token>> prompts;
   ChatReading reading;  // What outputs must be does not depend on how they are shown.
   if (chat) {
@@ -300,12 +297,9 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   std::int64_t prompt_logprobs = 0;
   for (const std::vector<Token>& prompt : prompts) {
     if (static_cast<int>(prompt.size()) > limit) {
-      return ApiError{
-          .message = fmt::format("the prompt has {} tokens, but at most {} are allowed (the "
-                                 "context holds {}); shorten it",
-                                 prompt.size(), limit, context),
-          .param = prompt_field,
-          .code = "context_length_exceeded"};
+      PromptTooLong too_long = bounds;
+      too_long.tokens = std::ssize(prompt);
+      return Refusal(too_long, prompt_field);
     }
     for (int i = 0; i < api.n; ++i) {
       Request request;

@@ -20,7 +20,7 @@ def plan(**members):
 REFUSED = {
     (): (
         ({"prompt": [5, 999999]}, "prompt", "outside the vocabulary"),
-        ({"prompt": [5] * 511 + [6]}, "prompt", "at most 511 are allowed"),
+        ({"prompt": [5] * 511 + [6]}, "prompt", "may have 511 at most"),
         ({"logit_bias": {"999999": 1}}, "logit_bias", "names token 999999"),
         ({**GRAMMAR, "ignore_eos": True}, "ignore_eos", "where the text ends"),
         (plan(mode="sssd"), "speculative.mode", "not offered"),

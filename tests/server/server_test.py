@@ -263,7 +263,7 @@ class Refusals(Shared):
         self.refuse(chat(logit_bias={"999999": 1}), 400, "logit_bias")
         self.refuse(self.server.complete([5, 999999]), 400, "prompt", saying="vocabulary")
         self.refuse(self.server.complete("word " * 20000), 400, "prompt",
-                    "context_length_exceeded", "shorten")
+                    "context_length_exceeded", "reduce the length")
         self.refuse(self.server.post("/v1/chat/completions", "{nope"), 400, saying="not valid JSON")
         self.refuse(self.server.post("/v1/chat/completions", ""), 400, saying="empty")
         self.refuse(self.server.post("/v1/chat/completions", "a=b", headers={

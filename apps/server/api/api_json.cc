@@ -52,6 +52,20 @@ double FiniteLogprob(float logprob) {
   return std::isfinite(logprob) ? ShortestNumber(logprob) : -9999.0;
 }
 
+std::string PromptTooLong::Count() const {
+  return fmt::format("{}{}", at_least ? "at least " : "", tokens);
+}
+
+ApiError Refusal(const PromptTooLong& prompt, std::string param) {
+  return {
+      .message = fmt::format("the prompt has {} tokens, but at most {} are allowed (the context "
+                             "holds {}); shorten it",
+                             prompt.Count(), prompt.most, prompt.context),
+      .param = std::move(param),
+      .code = "context_length_exceeded",
+      .too_long = prompt};
+}
+
 // A sentence longer than any of ours repeats something long that was sent: its middle goes.
 std::string BoundedMessage(const ApiError& error) {
   constexpr std::size_t kLongest = 700;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,18 @@ using OrderedJson = nlohmann::ordered_json;
 /// The JSON as text; bytes that are not UTF-8 come out as U+FFFD.
 std::string Dump(const OrderedJson& json);
 
+/// A prompt that has more tokens than fit. Agents shorten a chat where an error says this in the
+/// words of the API that they speak, so each door says it in its own.
+struct PromptTooLong {
+  std::int64_t tokens = 0;  ///< Of the prompt,
+  bool at_least = false;    ///< ... or more: it is too long to be tokenised.
+  int most = 0;             ///< That a prompt may have.
+  int context = 0;          ///< That a prompt and its output may have together.
+
+  /// "9000", or "at least 9000".
+  std::string Count() const;
+};
+
 /// An error as OpenAI shapes it, with the HTTP status it goes with.
 struct ApiError {
   int status = 400;
@@ -26,11 +39,16 @@ struct ApiError {
   std::string param;    ///< Empty: null.
   std::string code;     ///< Empty: null.
   int retry_after = 0;  ///< Seconds, for Retry-After; 0: none.
+  /// Where the error is this: `message` says it in words of no API.
+  std::optional<PromptTooLong> too_long = {};
 };
 /// What a request that is at fault is answered with.
 inline ApiError Refusal(const Error& error) {
   return {.message = error.message, .param = error.field};
 }
+
+/// What a prompt that is too long, the field `param`, is answered with.
+ApiError Refusal(const PromptTooLong& prompt, std::string param);
 
 /// Its sentence, at the length that errors have at most.
 std::string BoundedMessage(const ApiError& error);

@@ -263,9 +263,15 @@ std::string_view ErrorType(int status) {
   }
 }
 
+std::string Sentence(const ApiError& error) {
+  if (!error.too_long.has_value()) return BoundedMessage(error);
+  return fmt::format("prompt is too long: {} tokens > {} maximum", error.too_long->Count(),
+                     error.too_long->most);
+}
+
 std::string ErrorBody(const ApiError& error) {
   return Dump({{"type", "error"},
-               {"error", {{"type", ErrorType(error.status)}, {"message", BoundedMessage(error)}}}});
+               {"error", {{"type", ErrorType(error.status)}, {"message", Sentence(error)}}}});
 }
 
 }  // namespace

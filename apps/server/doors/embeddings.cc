@@ -11,6 +11,7 @@
 #include "server/api/request_fields.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
+#include "server/doors/openai.h"
 
 namespace foretoken::server {
 namespace {
@@ -198,7 +199,7 @@ const Door& EmbeddingsDoor() {
                                  .limit = "input",
                                  .read = ReadOpenAi,
                                  .writer = Writer<WriteOpenAi>::Make,
-                                 .error = ErrorJson};
+                                 .error = OpenAiError};
   return kDoor;
 }
 

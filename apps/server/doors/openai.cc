@@ -153,7 +153,7 @@ const Door& ChatDoor() {
                                  .limit = "max_tokens",
                                  .read = Read<ApiKind::kChat>,
                                  .writer = OpenAiWriter,
-                                 .error = ErrorJson};
+                                 .error = OpenAiError};
   return kDoor;
 }
 
@@ -164,8 +164,19 @@ const Door& CompletionDoor() {
                                  .limit = "max_tokens",
                                  .read = Read<ApiKind::kCompletion>,
                                  .writer = OpenAiWriter,
-                                 .error = ErrorJson};
+                                 .error = OpenAiError};
   return kDoor;
+}
+
+std::string OpenAiError(const ApiError& error) {
+  if (!error.too_long.has_value()) return ErrorJson(error);
+  const PromptTooLong& prompt = *error.too_long;
+  ApiError in_its_words = error;
+  in_its_words.message = fmt::format(
+      "This model's maximum context length is {} tokens. However, your {} resulted in {} tokens, "
+      "and a prompt may have {} at most. Please reduce the length of the {}.",
+      prompt.context, error.param, prompt.Count(), prompt.most, error.param);
+  return ErrorJson(in_its_words);
 }
 
 }  // namespace foretoken::server

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "server/api/door.h"
 
 namespace foretoken::server {
@@ -7,5 +9,8 @@ namespace foretoken::server {
 /// OpenAI's chats and completions.
 const Door& ChatDoor();
 const Door& CompletionDoor();
+
+/// The body of an error, as all doors of OpenAI's have it.
+std::string OpenAiError(const ApiError& error);
 
 }  // namespace foretoken::server

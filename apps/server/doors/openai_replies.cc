@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "server/api/chat_answer.h"
 #include "server/api/tool_fields.h"
+#include "server/doors/openai.h"
 
 namespace foretoken::server {
 namespace {
@@ -342,7 +343,7 @@ void EventWriter::End(std::string* out) {
 }
 
 void EventWriter::Fail(const ApiError& error, std::string* out) const {
-  *out += "data: " + ErrorJson(error) + "\n\ndata: [DONE]\n\n";
+  *out += "data: " + OpenAiError(error) + "\n\ndata: [DONE]\n\n";
 }
 
 ReplyBuilder::ReplyBuilder(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
@@ -373,7 +374,9 @@ void ReplyBuilder::Add(Burst burst, std::string*) {
   if (burst.ending.has_value()) endings_[index] = *burst.ending;
 }
 
-void ReplyBuilder::Fail(const ApiError& error, std::string* out) const { *out = ErrorJson(error); }
+void ReplyBuilder::Fail(const ApiError& error, std::string* out) const {
+  *out = OpenAiError(error);
+}
 
 void ReplyBuilder::End(std::string* out) {
   const bool chat = request_.kind == ApiKind::kChat;

@@ -7,6 +7,7 @@
 #include "foretoken/json_schema.h"
 #include "server/api/request_fields.h"
 #include "server/api/tool_fields.h"
+#include "server/doors/openai.h"
 #include "server/doors/responses_replies.h"
 
 namespace foretoken::server {
@@ -210,7 +211,7 @@ const Door& ResponsesDoor() {
                                  .limit = "max_output_tokens",
                                  .read = Read,
                                  .writer = ResponseItemsWriter,
-                                 .error = ErrorJson};
+                                 .error = OpenAiError};
   return kDoor;
 }
 
