@@ -62,9 +62,10 @@ struct ModelRegistry::Slot {
   std::uint64_t bytes = 0;           // About what it takes loaded.
   int users = 0;                     // Leases.
   Clock::time_point last_used;
-  bool leaving = false;      // To be unloaded when its requests have ended; new ones wait.
-  std::int64_t wanted = 0;   // Since which want, as they are counted; 0: it is not.
-  std::vector<Use> waiting;  // For it to be loaded.
+  std::optional<Duration> keep;  // Unloaded after that without use; none: as all are.
+  bool leaving = false;          // To be unloaded when its requests have ended; new ones wait.
+  std::int64_t wanted = 0;       // Since which want, as they are counted; 0: it is not.
+  std::vector<Use> waiting;      // For it to be loaded.
   std::optional<Error> failure;
 
   // `status` follows when its memory has come or gone.
@@ -93,7 +94,8 @@ struct ModelRegistry::Shelf {
               const std::lock_guard lock(shelf->mutex);
               --slot->users;
               if (as_use) slot->last_used = Clock::now();
-              if (slot->users == 0 && slot->leaving) shelf->changed.notify_all();
+              const bool may_go = slot->leaving || slot->keep.has_value();
+              if (slot->users == 0 && may_go) shelf->changed.notify_all();
             }};
   }
 };
@@ -128,7 +130,11 @@ void ModelRegistry::Stop() {
 
 ModelStatus ModelRegistry::status(Index model) const {
   const std::lock_guard lock(shelf_->mutex);
-  return shelf_->slots[model]->status;
+  const Slot& slot = *shelf_->slots[model];
+  ModelStatus status = slot.status;
+  status.bytes = slot.bytes;
+  if (slot.loaded()) status.leaves = LeavesAt(slot);
+  return status;
 }
 
 const OutcomeCounts& ModelRegistry::outcomes(Index model) const {
@@ -150,27 +156,39 @@ std::variant<ModelRegistry::Index, ApiError> ModelRegistry::Resolve(std::string_
   const Index found = Find(name);
   if (found != kNone) return found;
   if (!name.empty()) return UnknownModel(name);
-  ApiError unnamed = UnknownModel(name);
-  unnamed.status = 400;
-  unnamed.message = "this server has several models: say which in 'model', of " +
-                    unnamed.message.substr(unnamed.message.find('\''));
-  return unnamed;
+  return ApiError{.message = fmt::format("this server has several models: say in 'model' which of "
+                                         "{} is meant",
+                                         Names()),
+                  .param = "model",
+                  .code = "model_not_found"};
+}
+
+std::string ModelRegistry::Names() const {
+  std::vector<std::string_view> names;
+  for (const ModelSpec& spec : specs_) names.push_back(spec.id);
+  return fmt::format("'{}'", fmt::join(names, "', '"));
 }
 
 ApiError ModelRegistry::UnknownModel(std::string_view name) const {
-  std::vector<std::string_view> names;
-  for (const ModelSpec& spec : specs_) names.push_back(spec.id);
   return {.status = 404,
-          .message = fmt::format("the model '{}' is not served here; '{}' {}",
-                                 Shortened(std::string(name)), fmt::join(names, "', '"),
-                                 names.size() == 1 ? "is" : "are"),
+          .message = fmt::format("the model '{}' is not served here; {} {}",
+                                 Shortened(std::string(name)), Names(), size() == 1 ? "is" : "are"),
           .param = "model",
           .code = "model_not_found"};
 }
 
 void ModelRegistry::Preload(Index model) {
   const std::lock_guard lock(shelf_->mutex);
-  shelf_->Want(shelf_->slots[model].get());
+  Slot* slot = shelf_->slots[model].get();
+  if (!shelf_->draining && !(slot->loaded() && !slot->leaving)) shelf_->Want(slot);
+}
+
+void ModelRegistry::KeepFor(Index model, std::optional<Duration> idle) {
+  const std::lock_guard lock(shelf_->mutex);
+  Slot* slot = shelf_->slots[model].get();
+  if (slot->keep == idle) return;
+  slot->keep = idle;
+  shelf_->changed.notify_all();
 }
 
 Result<ModelRegistry::Lease> ModelRegistry::AwaitLoaded(Index model) {
@@ -299,12 +317,20 @@ bool ModelRegistry::HasRoom(const Slot& wanted) const {
 
 // A model whose place another needs, or which was idle for too long; null where there is none.
 ModelRegistry::Slot* ModelRegistry::Unneeded(Clock::time_point now) {
-  const bool ages = limits_.idle != Clock::duration::zero();
   for (const auto& slot : shelf_->slots) {
     if (!slot->loaded() || slot->users > 0) continue;
-    if (slot->leaving || (ages && now - slot->last_used >= limits_.idle)) return slot.get();
+    const auto leaves = LeavesAt(*slot);
+    if (slot->leaving || (leaves.has_value() && *leaves <= now)) return slot.get();
   }
   return nullptr;
+}
+
+// When a model has been idle for too long that nobody uses from now on; none: never.
+std::optional<Clock::time_point> ModelRegistry::LeavesAt(const Slot& slot) const {
+  const bool ages = limits_.idle != Duration::zero();
+  const Duration idle = slot.keep.value_or(ages ? limits_.idle : kForEver);
+  if (idle == kForEver) return std::nullopt;
+  return (slot.users > 0 ? Clock::now() : slot.last_used) + idle;
 }
 
 void ModelRegistry::Load(Slot* slot, std::unique_lock<std::mutex>* lock) {
@@ -319,6 +345,7 @@ void ModelRegistry::Load(Slot* slot, std::unique_lock<std::mutex>* lock) {
   lock->lock();
   slot->wanted = 0;
   slot->failure.reset();
+  slot->keep.reset();
   if (loaded.ok()) {
     slot->service = std::move(service);
     slot->status = {.state = ModelState::kLoaded,
@@ -359,14 +386,15 @@ void ModelRegistry::Unload(Slot* slot, std::unique_lock<std::mutex>* lock) {
 }
 
 void ModelRegistry::WaitForWork(std::unique_lock<std::mutex>* lock) {
-  if (limits_.idle == Clock::duration::zero()) return shelf_->changed.wait(*lock);
-  const auto now = Clock::now();
-  auto until = now + limits_.idle;
+  std::optional<Clock::time_point> until;
   for (const auto& slot : shelf_->slots) {
-    if (!slot->loaded() || slot->users > 0) continue;
-    until = std::min(until, slot->last_used + limits_.idle);
+    // Whoever lets go of one that has a time of its own says so.
+    if (!slot->loaded() || (slot->users > 0 && slot->keep.has_value())) continue;
+    const auto leaves = LeavesAt(*slot);
+    if (leaves.has_value() && (!until.has_value() || *leaves < *until)) until = leaves;
   }
-  shelf_->changed.wait_until(*lock, until);
+  if (!until.has_value()) return shelf_->changed.wait(*lock);
+  shelf_->changed.wait_until(*lock, *until);
 }
 
 }  // namespace foretoken::server

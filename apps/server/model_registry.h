@@ -32,9 +32,13 @@ enum class ModelState { kUnloaded, kLoading, kLoaded };
 /// What is known of a model.
 struct ModelStatus {
   ModelState state = ModelState::kUnloaded;
-  int context = 0;         ///< Tokens of a sequence; 0: it was never loaded.
-  std::int64_t loads = 0;  ///< How often it was loaded.
-  std::string failure;     ///< Why it could not be, where that was tried last; else empty.
+  int context = 0;          ///< Tokens of a sequence; 0: it was never loaded.
+  std::int64_t loads = 0;   ///< How often it was loaded.
+  std::uint64_t bytes = 0;  ///< About what it takes, or would take, loaded.
+  /// When it is unloaded if nobody uses it until then; none: no time is set for that, or it is not
+  /// loaded.
+  std::optional<std::chrono::steady_clock::time_point> leaves;
+  std::string failure;  ///< Why it could not be, where that was tried last; else empty.
 };
 
 /// The models of one server. Each is loaded when it is first asked for, one after the other, and
@@ -78,6 +82,11 @@ class ModelRegistry {
 
   /// Begins to load a model that nobody asked for yet.
   void Preload(Index model);
+  /// Unloads a model once nobody has used it for so long (kForEver: no time is long enough), until
+  /// it is loaded the next time; none: as RegistryLimits::idle says.
+  using Duration = std::chrono::steady_clock::duration;
+  static constexpr Duration kForEver = Duration::max();
+  void KeepFor(Index model, std::optional<Duration> idle);
   /// Waits until it is loaded, or says why it could not be.
   Result<Lease> AwaitLoaded(Index model);
   /// The model where it is loaded, or the error where it cannot be waited for. Else nothing:
@@ -93,11 +102,13 @@ class ModelRegistry {
   void AbortAll(AbortReason reason);
 
  private:
+  std::string Names() const;
   void Run();
   Slot* NextWanted();
   Slot* Blocking(const Slot& wanted);
   Slot* Unneeded(std::chrono::steady_clock::time_point now);
   bool HasRoom(const Slot& wanted) const;
+  std::optional<std::chrono::steady_clock::time_point> LeavesAt(const Slot& slot) const;
   void Load(Slot* slot, std::unique_lock<std::mutex>* lock);
   void Unload(Slot* slot, std::unique_lock<std::mutex>* lock);
   void WaitForWork(std::unique_lock<std::mutex>* lock);

@@ -12,6 +12,7 @@
 namespace foretoken::server {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 // Models that are all the same; those in `broken` cannot be loaded.
@@ -38,6 +39,12 @@ class Models {
   }
   bool Loaded(ModelRegistry::Index model) const {
     return registry->status(model).state == ModelState::kLoaded;
+  }
+  void AwaitUnloaded(ModelRegistry::Index model) const {
+    for (int i = 0; Loaded(model) && i < 10'000; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_FALSE(Loaded(model));
   }
 
   std::atomic<bool> broken = false;
@@ -74,7 +81,7 @@ TEST(ModelRegistry, NamesAndAliases) {
   EXPECT_EQ(std::get<ApiError>(models.registry->Resolve("c")).status, 404);
   const auto unnamed = std::get<ApiError>(models.registry->Resolve(""));
   EXPECT_EQ(unnamed.status, 400);
-  EXPECT_THAT(unnamed.message, HasSubstr("'a', 'b'"));
+  EXPECT_THAT(unnamed.message, EndsWith("say in 'model' which of 'a', 'b' is meant"));
   const Models one({"a"});
   EXPECT_EQ(std::get<ModelRegistry::Index>(one.registry->Resolve("c")), 0U);
 }
@@ -137,10 +144,51 @@ TEST(ModelRegistry, IdleOnesGo) {
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
   EXPECT_TRUE(models.Loaded(0));  // It is in use.
   lease.reset();
-  for (int i = 0; models.Loaded(0) && i < 10'000; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_FALSE(models.Loaded(0));
+  models.AwaitUnloaded(0);
+}
+
+TEST(ModelRegistry, OneThatIsToGoAtOnceEndsWhatItHas) {
+  const Models models({"a"});
+  ModelRegistry::Lease lease = LeaseIn(models.Get(0));
+  EXPECT_FALSE(models.registry->status(0).leaves.has_value());
+  models.registry->KeepFor(0, ModelRegistry::Duration::zero());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(models.Loaded(0));  // It is in use.
+  lease.reset();
+  models.AwaitUnloaded(0);
+  // Loaded anew it is kept as all are.
+  LeaseIn(models.Get(0));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(models.Loaded(0));
+  models.registry->KeepFor(0, ModelRegistry::Duration::zero());  // Nobody uses it.
+  models.AwaitUnloaded(0);
+}
+
+TEST(ModelRegistry, OneModelMayStayLongerThanOthers) {
+  const Models models({"a", "b"}, {.idle = std::chrono::milliseconds(20)});
+  ModelRegistry::Lease first = LeaseIn(models.Get(0));
+  ModelRegistry::Lease second = LeaseIn(models.Get(1));
+  models.registry->KeepFor(0, ModelRegistry::kForEver);
+  models.registry->KeepFor(1, std::chrono::hours(1));
+  first.reset();
+  second.reset();
+  EXPECT_FALSE(models.registry->status(0).leaves.has_value());
+  EXPECT_GT(*models.registry->status(1).leaves,
+            std::chrono::steady_clock::now() + std::chrono::minutes(50));
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  EXPECT_TRUE(models.Loaded(0));
+  EXPECT_TRUE(models.Loaded(1));
+  models.registry->KeepFor(0, std::nullopt);
+  models.AwaitUnloaded(0);
+  EXPECT_TRUE(models.Loaded(1));
+}
+
+TEST(ModelRegistry, WhatIsLoadedAlreadyIsNotLoadedAgain) {
+  const Models models({"a"});
+  LeaseIn(models.Get(0));
+  models.registry->Preload(0);
+  EXPECT_TRUE(models.registry->AwaitLoaded(0).ok());
+  EXPECT_EQ(models.registry->status(0).loads, 1);
 }
 
 TEST(ModelRegistry, WhatCannotBeLoadedIsTriedAgain) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/temporary_testing.h"
+#include "foretoken/fill_marks.h"
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/files.h"
 #include "tokenizer/tokenizer_testing.h"
@@ -110,6 +111,30 @@ TEST(TokenizerLoad, ChatTemplateFromAListOrAFile) {
   EXPECT_THAT(broken->EncodeChat(chat).error().message, HasSubstr("cannot be read: line 2"));
   EXPECT_FALSE(broken->UseChatTemplate("{{").ok());
   EXPECT_TRUE(broken->UseChatTemplate("x").ok() && broken->has_chat_template());
+}
+
+TEST(TokenizerLoad, MarksOfGaps) {
+  TemporaryFolder directory;
+  WriteGpt2Folder(directory);
+  EXPECT_FALSE(FindFillMarks(*MustLoad(directory.path())).complete());
+  const auto added = [](const char* content) {
+    return nlohmann::json{{"content", content}, {"special", true}};
+  };
+  nlohmann::json config = {{"tokenizer_class", "GPT2Tokenizer"},
+                           {"added_tokens_decoder",
+                            {{"258", added("<|fim_middle|>")},
+                             {"259", added("<|fim_prefix|>")},
+                             {"260", added("<|fim_suffix|>")},
+                             {"261", added("<|file_sep|>")}}}};
+  directory.Write("tokenizer_config.json", config.dump());
+  const FillMarks marks = FindFillMarks(*MustLoad(directory.path()));
+  EXPECT_TRUE(marks.complete());
+  EXPECT_EQ(marks.middle, 258);
+  EXPECT_EQ(marks.prefix, 259);
+  EXPECT_EQ(marks.suffix, 260);
+  EXPECT_EQ(marks.file, 261);
+  EXPECT_EQ(marks.repository, -1);
+  EXPECT_EQ(marks.pad, -1);
 }
 
 // The beginning of Llama 3's own list, where ids are ranks and every cut of a token is a merge.

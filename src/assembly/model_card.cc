@@ -1,0 +1,134 @@
+#include "foretoken/model_card.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "assembly/loaded_model.h"
+#include "base/exhaustion.h"
+#include "base/read_file.h"
+#include "foretoken/chat_format.h"
+#include "foretoken/fill_marks.h"
+#include "model/families/family.h"
+#include "tokenizer/tokenizer_config.h"
+#include "weights/weight_type.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Mixes of GGUF files that nothing is converted to here, by their numbers in them.
+constexpr std::pair<std::int64_t, std::string_view> kOtherFileTypes[] = {
+    {11, "Q3_K_S"}, {13, "Q3_K_L"}, {16, "Q5_K_S"}, {21, "Q2_K_S"}, {30, "IQ4_XS"}};
+
+std::string Upper(std::string_view text) {
+  std::string upper(text);
+  std::ranges::transform(upper, upper.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
+  return upper;
+}
+
+// By its number in GGUF files; empty where that is unknown.
+std::string FileTypeName(std::int64_t number) {
+  for (const WeightType& type : WeightTypes()) {
+    if (type.file_type == number) return Upper(type.name);
+  }
+  for (const auto& [other, name] : kOtherFileTypes) {
+    if (other == number) return std::string(name);
+  }
+  return {};
+}
+
+// What most of the weights are stored as.
+std::string UsualFormat(const Checkpoint& checkpoint) {
+  std::map<WeightFormat, std::int64_t> elements;
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    elements[tensor.format] += tensor.elements();
+  }
+  if (elements.empty()) return {};
+  return std::string(FormatName(
+      std::ranges::max_element(elements, {}, [](const auto& sum) { return sum.second; })->first));
+}
+
+std::string StoredAs(const Checkpoint& checkpoint, const ModelSource& source) {
+  if (!source.weights.empty()) return Upper(ParseWeightType(source.weights)->name);
+  std::int64_t number = -1;
+  if (checkpoint.gguf.has_value()) {
+    (void)checkpoint.gguf->Integer("general.file_type", 0, 1 << 20, &number);
+  }
+  const std::string named = FileTypeName(number);
+  return named.empty() ? UsualFormat(checkpoint) : named;
+}
+
+// What GGUF files say of themselves in words.
+void ReadGeneralKeys(const GgufMetadata& metadata, ModelCard* card) {
+  (void)metadata.String("general.name", &card->name);
+  (void)metadata.String("general.license", &card->license);
+  if (card->chat_template.empty()) {
+    (void)metadata.String("tokenizer.chat_template", &card->chat_template);
+  }
+  std::int64_t pooling = 0;
+  (void)metadata.Integer(card->architecture + ".pooling_type", 0, 1 << 20, &pooling);
+  card->embeds = pooling > 0;
+}
+
+void ReadFolder(const fs::path& folder, ModelCard* card) {
+  if (card->chat_template.empty()) {
+    Result<TokenizerConfig> config = ReadTokenizerConfig(folder);
+    if (config.ok()) card->chat_template = std::move(config->chat_template);
+  }
+  std::error_code ignored;
+  card->embeds = fs::exists(folder / "1_Pooling", ignored);
+  for (const char* file : {"LICENSE", "LICENSE.txt", "LICENSE.md"}) {
+    constexpr std::size_t kMost = std::size_t{256} << 10;
+    Result<std::string> text = ReadFile(folder / file, kMost);
+    if (text.ok()) card->license = std::move(*text);
+    if (text.ok()) return;
+  }
+}
+
+Result<ModelCard> Read(const ModelSource& source) {
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(source));
+  if (!opened.checkpoint.has_value() || opened.tokenizer == nullptr) {
+    return InvalidInput("a model of random weights has no files that could say anything of it");
+  }
+  const ModelConfig& config = opened.config;
+  const Tokenizer& tokenizer = *opened.tokenizer;
+  const ChatFormat& format = tokenizer.chat_format();
+  ModelCard card;
+  card.gguf = opened.checkpoint->gguf.has_value();
+  card.architecture = FamilyNamed(config.family)->gguf;
+  card.stored_as = StoredAs(*opened.checkpoint, source);
+  card.fingerprint = FingerprintText(opened.identity.model);
+  card.parameters = config.parameters();
+  card.max_context = config.max_positions;
+  card.vocabulary = config.vocabulary;
+  card.layers = config.layer_count();
+  card.hidden = config.hidden;
+  card.intermediate = config.layers.empty() ? 0 : config.layers.front().mlp.intermediate;
+  card.heads = config.first_attention().heads;
+  card.kv_heads = config.first_attention().kv_heads;
+  card.chat_template = source.chat_template;
+  card.calls_tools = format.calls != nullptr;
+  card.thinks = !format.reasoning.close.empty();
+  card.fills_gaps = FindFillMarks(tokenizer).complete();
+  if (card.gguf) {
+    ReadGeneralKeys(*opened.checkpoint->gguf, &card);
+  } else {
+    ReadFolder(source.path, &card);
+  }
+  return card;
+}
+
+}  // namespace
+
+Result<ModelCard> ReadModelCard(const ModelSource& source) {
+  return OrExhausted([&] { return Read(source); });
+}
+
+}  // namespace foretoken
