@@ -6,6 +6,7 @@ outside. Afterwards the server has its memory back.
 """
 
 import json
+import random
 import socket
 import sys
 import threading
@@ -67,17 +68,18 @@ def send(server, path, body):
     return response.status
 
 
-def leave_streams(server, count, seed=0):
-    """Begins `count` streams, one after the other, each left after a few events."""
-    for i in range(count):
+def leave_streams(server, seed, end):
+    """Begins streams until `end`, one after the other, each left after a few events."""
+    draw = random.Random(seed)
+    while time.monotonic() < end:
         connection = server.connect()
         connection.request("POST", "/v1/completions", json.dumps(
             {"prompt": "Once upon a time", "max_tokens": 200, "ignore_eos": True, "stream": True,
-             "seed": seed + i, "speculative": {"mode": ("ar", "ngram", "sd", "ssd")[i % 4]}}), KEYED)
-        if i % 5:
-            response = connection.getresponse()
-            for _ in range(i % 4):
-                response.readline()
+             "seed": draw.randrange(1000), "speculative": {"mode": draw.choice(("ar", "ngram", "sd", "ssd"))}}),
+                           KEYED)
+        response = connection.getresponse()
+        for _ in range(draw.randrange(1, 12)):
+            response.readline()
         connection.close()
 
 
@@ -95,8 +97,8 @@ class Bystanders(unittest.TestCase):
         """Connections die on the network's thread, whatever the engine's does at the time."""
         with Serving(PROGRAM, "-np", 8, "--queue", 64, "--modes", "ar,ngram,sd,ssd") as server:
             with Bystander(server) as bystander:
-                leavers = [threading.Thread(target=leave_streams, args=(server, 60, 1000 * i))
-                           for i in range(16)]
+                end = time.monotonic() + 8
+                leavers = [threading.Thread(target=leave_streams, args=(server, i, end)) for i in range(16)]
                 for leaver in leavers:
                     leaver.start()
                 for leaver in leavers:
