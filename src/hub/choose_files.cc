@@ -11,6 +11,7 @@
 
 #include "base/parse_number.h"
 #include "base/printable.h"
+#include "hub/companions.h"
 
 namespace foretoken {
 namespace {
@@ -97,27 +98,40 @@ bool IsQuantisation(std::string_view capitals) {
   return false;
 }
 
+// What of a name in capitals is a quantisation; empty: nothing.
+std::string QuantisationIn(const std::string& name) {
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    if (at > 0 && std::isalnum(static_cast<unsigned char>(name[at - 1])) != 0) continue;
+    if (!IsQuantisation(std::string_view(name).substr(at))) continue;
+    constexpr std::string_view kDynamic = "UD-";
+    const bool dynamic = at >= kDynamic.size() && name.substr(at - 3, 3) == kDynamic;
+    return name.substr(dynamic ? at - 3 : at);
+  }
+  return {};
+}
+
 // One model in GGUF files: a file, or all parts of a split one.
 struct GgufModel {
   std::string quantisation;
   std::vector<std::string> paths;
   int parts = 1;  // That it should have.
+  GgufKind kind = GgufKind::kModel;
 };
 
-// Projectors of images and matrices of importance are GGUF files too, and no models.
-bool IsModelFile(std::string_view path) {
-  const std::string name = Capitals(FileName(path));
-  return name.ends_with(".GGUF") && !name.starts_with("MMPROJ") && !name.starts_with("IMATRIX");
-}
+bool IsGguf(std::string_view path) { return Capitals(FileName(path)).ends_with(".GGUF"); }
 
-std::vector<GgufModel> GgufModels(std::span<const std::string> paths) {
+std::vector<GgufModel> GgufModels(std::span<const std::string> all) {
+  std::vector<std::string> paths;
+  std::ranges::copy_if(all, std::back_inserter(paths), IsGguf);
+  const std::vector<GgufKind> kinds = KindsOf(paths);
   std::map<std::string, GgufModel, std::less<>> models;
-  for (const std::string& path : paths) {
-    if (!IsModelFile(path)) continue;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string& path = paths[i];
     const std::optional<Split> split = SplitOf(path, ".gguf");
     GgufModel& model = models[split ? fmt::format("{}-of-{}", split->name, split->count) : path];
     model.quantisation = QuantisationOf(path);
     model.parts = split ? split->count : 1;
+    model.kind = kinds[i];
     model.paths.push_back(path);
   }
   std::vector<GgufModel> listed;
@@ -126,6 +140,26 @@ std::vector<GgufModel> GgufModels(std::span<const std::string> paths) {
     listed.push_back(std::move(model));
   }
   return listed;
+}
+
+std::vector<GgufModel> OfKind(const std::vector<GgufModel>& models, GgufKind kind) {
+  std::vector<GgufModel> chosen;
+  std::ranges::copy_if(models, std::back_inserter(chosen),
+                       [kind](const GgufModel& model) { return model.kind == kind; });
+  return chosen;
+}
+
+// What is looked for first.
+GgufKind KindFor(ModelUse use) {
+  return use == ModelUse::kDraft ? GgufKind::kDrafter : GgufKind::kModel;
+}
+
+// Those that a name may mean which does not name a file. A repository may be of drafters alone, and
+// a draft may be any model.
+std::vector<GgufModel> CandidatesFor(ModelUse use, const std::vector<GgufModel>& models) {
+  std::vector<GgufModel> first = OfKind(models, KindFor(use));
+  if (!first.empty()) return first;
+  return OfKind(models, use == ModelUse::kDraft ? GgufKind::kModel : GgufKind::kDrafter);
 }
 
 std::string Listed(std::set<std::string> names) {
@@ -151,13 +185,16 @@ std::string PartsOf(std::span<const GgufModel> models) {
   return Listed(std::move(names));
 }
 
+// `certain`: whether a model of that kind and quantisation can be no other one. By the files of a
+// cache alone it may be of another kind than it seems: others may lie beside it on the hub.
 Result<ModelFiles> Chosen(const GgufModel& model, bool certain, const ModelName& name) {
   if (std::ssize(model.paths) != model.parts) {
     return InvalidInput(fmt::format("of {} there are {} of the {} parts that '{}' has", name.Text(),
                                     model.paths.size(), model.parts,
                                     Printable(model.paths.front())));
   }
-  return ModelFiles{model.paths, model.paths.front(), certain};
+  const bool of_kind = name.names_file() || SeemingKindOf(model.paths.front()) == KindFor(name.use);
+  return ModelFiles{model.paths, model.paths.front(), certain && of_kind};
 }
 
 std::vector<GgufModel> Fitting(const std::vector<GgufModel>& models, const ModelName& name) {
@@ -178,11 +215,17 @@ std::vector<GgufModel> Fitting(const std::vector<GgufModel>& models, const Model
 }
 
 Result<ModelFiles> ChooseNamed(const std::vector<GgufModel>& models, const ModelName& name) {
-  const std::vector<GgufModel> fitting = Fitting(models, name);
+  const std::vector<GgufModel> candidates =
+      name.names_file() ? models : CandidatesFor(name.use, models);
+  std::vector<GgufModel> fitting = Fitting(candidates, name);
+  // A draft may be an ordinary model, though there are drafters.
+  if (fitting.empty() && name.use == ModelUse::kDraft) {
+    fitting = Fitting(OfKind(models, GgufKind::kModel), name);
+  }
   if (fitting.empty()) {
     return InvalidInput(fmt::format("{} has no {}{}; it has {}", name.repository,
                                     name.names_file() ? "file " : "", Printable(name.part),
-                                    name.names_file() ? FilesOf(models) : PartsOf(models)));
+                                    name.names_file() ? FilesOf(models) : PartsOf(candidates)));
   }
   if (fitting.size() > 1) {
     return InvalidInput(
@@ -270,19 +313,20 @@ std::string QuantisationOf(std::string_view path) {
   } else if (name.ends_with(kEnd)) {
     name.resize(name.size() - kEnd.size());
   }
-  for (std::size_t at = 0; at < name.size(); ++at) {
-    if (at > 0 && std::isalnum(static_cast<unsigned char>(name[at - 1])) != 0) continue;
-    if (!IsQuantisation(std::string_view(name).substr(at))) continue;
-    constexpr std::string_view kDynamic = "UD-";
-    const bool dynamic = at >= kDynamic.size() && name.substr(at - 3, 3) == kDynamic;
-    return name.substr(dynamic ? at - 3 : at);
-  }
-  return {};
+  const std::string found = QuantisationIn(name);
+  if (!found.empty()) return found;
+  // Large models lie in a folder that is called so.
+  const std::size_t slash = path.rfind('/');
+  if (slash == path.npos) return {};
+  const std::string folder = Capitals(FileName(path.substr(0, slash)));
+  return QuantisationIn(folder) == folder ? folder : std::string();
 }
 
 std::vector<std::string> FilesCalled(std::span<const std::string> paths, const ModelName& name) {
   std::vector<std::string> files;
-  for (const GgufModel& model : Fitting(GgufModels(paths), name)) {
+  const std::vector<GgufModel> models = GgufModels(paths);
+  const auto candidates = name.names_file() ? models : CandidatesFor(name.use, models);
+  for (const GgufModel& model : Fitting(candidates, name)) {
     files.insert(files.end(), model.paths.begin(), model.paths.end());
   }
   return files;
@@ -290,8 +334,9 @@ std::vector<std::string> FilesCalled(std::span<const std::string> paths, const M
 
 Result<ModelFiles> ChooseFiles(std::span<const std::string> paths, const ModelName& name) {
   const std::vector<GgufModel> models = GgufModels(paths);
-  if (models.empty()) return ChooseFolder(paths, name);
-  return name.part.empty() ? ChooseUsual(models, name) : ChooseNamed(models, name);
+  const std::vector<GgufModel> candidates = CandidatesFor(name.use, models);
+  if (candidates.empty() && !name.names_file()) return ChooseFolder(paths, name);
+  return name.part.empty() ? ChooseUsual(candidates, name) : ChooseNamed(models, name);
 }
 
 }  // namespace foretoken

@@ -81,6 +81,77 @@ TEST(ChooseFiles, SplitModelsAreWhole) {
               ElementsAre("Q8_0/m-Q8_0-00001-of-00003.gguf", "Q8_0/m-Q8_0-00003-of-00003.gguf"));
 }
 
+std::string Draft(const Paths& paths, std::string_view text = "org/name") {
+  ModelName name = ParseModelName(text).value();
+  name.use = ModelUse::kDraft;
+  const Result<ModelFiles> files = ChooseFiles(paths, name);
+  return files.ok() ? files->entry : files.error().message;
+}
+
+TEST(ChooseFiles, ADrafterIsNotTakenForItsModel) {
+  const Paths dynamic = {"X-UD-Q4_K_XL.gguf", "MTP/mtp-X-Q8_0.gguf"};
+  EXPECT_EQ(Choose(dynamic)->entry, "X-UD-Q4_K_XL.gguf");
+  EXPECT_EQ(Draft(dynamic), "MTP/mtp-X-Q8_0.gguf");
+  EXPECT_EQ(Refusal(dynamic, "org/name:Q8_0"), "org/name has no Q8_0; it has UD-Q4_K_XL");
+  EXPECT_EQ(Choose(dynamic, "org/name:mtp-X-Q8_0.gguf")->entry, "MTP/mtp-X-Q8_0.gguf");
+  // The same quantisation beside it.
+  for (const char* drafter :
+       {"Qw-DFlash-Q8_0.gguf", "Qw-MTP-Q8_0.gguf", "mtp-Qw-Q8_0.gguf", "Qw-eagle3-Q8_0.gguf",
+        "draft/Qw-0.6B-Q8_0.gguf", "Qw_draft_q8_0.gguf", "Qw-assistant.Q8_0.gguf"}) {
+    const Paths both = {"Qw-Q8_0.gguf", drafter};
+    EXPECT_EQ(Choose(both, "org/name:Q8_0")->entry, "Qw-Q8_0.gguf") << drafter;
+    EXPECT_TRUE(Choose(both, "org/name:Q8_0")->certain);
+    EXPECT_EQ(Choose(both)->entry, "Qw-Q8_0.gguf");
+    EXPECT_EQ(Draft(both, "org/name:Q8_0"), drafter);
+    EXPECT_EQ(Draft(both), drafter);
+    EXPECT_THAT(FilesCalled(both, ParseModelName("org/name:Q8_0").value()),
+                ElementsAre("Qw-Q8_0.gguf"));
+  }
+}
+
+TEST(ChooseFiles, AWordThatAllFilesHaveSetsNoneApart) {
+  const Paths all = {"MiMo-MTP-Q4_K_M.gguf", "MiMo-MTP-Q8_0.gguf", "mmproj-MiMo-F16.gguf"};
+  EXPECT_EQ(Choose(all)->entry, "MiMo-MTP-Q4_K_M.gguf");
+  EXPECT_EQ(Choose(all, "org/name:Q8_0")->entry, "MiMo-MTP-Q8_0.gguf");
+  EXPECT_EQ(Choose({"Eagle2-9B-lora-merged.Q4_K_M.gguf"})->entry,
+            "Eagle2-9B-lora-merged.Q4_K_M.gguf");
+  // By a cache that has nothing else it could be the drafter of another: the hub is asked.
+  EXPECT_FALSE(Choose({"MTP/mtp-X-Q4_K_M.gguf"})->certain);
+  EXPECT_FALSE(Choose({"MTP/mtp-X-Q8_0.gguf"}, "org/name:Q8_0")->certain);
+}
+
+TEST(ChooseFiles, ADraftMayBeAnOrdinaryModel) {
+  const Paths models = {"small-Q4_K_M.gguf", "small-Q8_0.gguf"};
+  EXPECT_EQ(Draft(models), "small-Q4_K_M.gguf");
+  EXPECT_EQ(Draft(models, "org/name:Q8_0"), "small-Q8_0.gguf");
+  EXPECT_EQ(Draft({"big-Q4_K_M.gguf", "mtp-big-Q8_0.gguf"}, "org/name:Q4_K_M"), "big-Q4_K_M.gguf");
+  EXPECT_EQ(Draft({"config.json", "model.safetensors"}), "");
+}
+
+TEST(ChooseFiles, WhatLiesBesideAModelIsNone) {
+  for (const char* beside :
+       {"mmproj-F16.gguf", "llava-mmproj-f16.gguf", "m.mmproj-Q8_0.gguf", "imatrix.gguf",
+        "m.imatrix.gguf", "imatrix_unsloth.gguf", "m-lora-F16.gguf", "loras/style-F16.gguf",
+        "adapter-f16.gguf", "m-control-vector.gguf", "ggml-vocab-m.gguf",
+        "vision_projector-f16.gguf"}) {
+    EXPECT_EQ(Choose({beside, "whatever-F16.gguf"})->entry, "whatever-F16.gguf") << beside;
+    EXPECT_EQ(Choose({beside, "whatever.gguf"}, "org/name")->entry, "whatever.gguf") << beside;
+  }
+  EXPECT_EQ(Choose({"m-imatrix-Q4_K_M.gguf", "m-imatrix-Q8_0.gguf"})->entry,
+            "m-imatrix-Q4_K_M.gguf");
+  EXPECT_EQ(Choose({"m-Q4_K_M-imatrix.gguf", "README.md"})->entry, "m-Q4_K_M-imatrix.gguf");
+  // A folder of safetensors may have such files beside it, too.
+  EXPECT_EQ(Choose({"config.json", "model.safetensors", "mmproj-f16.gguf"})->entry, "");
+}
+
+TEST(ChooseFiles, AFolderMayTellTheQuantisation) {
+  EXPECT_EQ(QuantisationOf("Q4_K_M/model-00001-of-00002.gguf"), "Q4_K_M");
+  EXPECT_EQ(QuantisationOf("UD-Q2_K_XL/model.gguf"), "UD-Q2_K_XL");
+  EXPECT_EQ(QuantisationOf("gguf/model.gguf"), "");
+  EXPECT_EQ(Choose({"BF16/m-00001-of-00001.gguf", "Q8_0/m-00001-of-00001.gguf"})->entry,
+            "Q8_0/m-00001-of-00001.gguf");
+}
+
 TEST(ChooseFiles, FoldersHaveWhatIsRead) {
   const Paths all = {"README.md",
                      "config.json",

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,25 +43,46 @@ Result<Found> FindCached(const ModelName& name, const CachedModel& model) {
   return Found{files->entry.empty() ? snapshot : snapshot / files->entry, files->certain};
 }
 
-// The files of the listing that make up the model, small ones first: where something is wrong with
-// a name or a token, they tell.
-std::vector<const HubFile*> FilesOf(const HubListing& listing, const ModelFiles& chosen) {
-  std::vector<const HubFile*> files;
+// The files of the listing that make up the model, with sizes and hashes, small ones first: where
+// something is wrong with a name or a token, they tell.
+Result<std::vector<HubFile>> WithContents(HubClient* client, const HubListing& listing,
+                                          const ModelFiles& chosen) {
+  std::vector<HubFile> files;
   for (const HubFile& file : listing.files) {
-    if (std::ranges::find(chosen.paths, file.path) != chosen.paths.end()) files.push_back(&file);
+    if (std::ranges::find(chosen.paths, file.path) != chosen.paths.end()) files.push_back(file);
   }
-  std::ranges::stable_sort(files, {}, [](const HubFile* file) { return file->size; });
+  FT_RETURN_IF_ERROR(client->AskForContents(files, listing.commit));
+  std::ranges::stable_sort(files, {}, &HubFile::size);
   return files;
 }
 
-Status FetchFiles(const std::vector<const HubFile*>& files, const FileSource& source,
+bool HasAll(const CachedModel& model, const std::string& commit, std::span<const HubFile> files) {
+  return std::ranges::all_of(files, [&](const HubFile& file) { return model.Holds(commit, file); });
+}
+
+Status FetchFiles(std::span<const HubFile> files, const FileSource& source,
                   const HubSettings& settings, const FetchHooks& hooks) {
   std::uint64_t all = 0;
   std::uint64_t before = 0;
-  for (const HubFile* file : files) all += file->size;
-  for (const HubFile* file : files) {
-    FT_RETURN_IF_ERROR(FetchFile(*file, source, settings, hooks, before, all));
-    before += file->size;
+  for (const HubFile& file : files) all += file.size;
+  for (const HubFile& file : files) {
+    if (!source.model->Holds(source.commit, file)) {
+      FT_RETURN_IF_ERROR(FetchFile(file, source, settings, hooks, before, all));
+    }
+    before += file.size;
+  }
+  return {};
+}
+
+// Together and last: nobody finds a part of what was wanted.
+Status LinkFiles(const CachedModel& model, const std::string& commit,
+                 std::span<const HubFile> files) {
+  std::map<std::string, std::vector<std::string>> paths;  // By what lies there.
+  for (const HubFile& file : files) {
+    if (!model.Holds(commit, file)) paths[file.hash].push_back(file.path);
+  }
+  for (const auto& [hash, places] : paths) {
+    FT_RETURN_IF_ERROR(model.Link(hash, commit, places));
   }
   return {};
 }
@@ -72,22 +95,23 @@ Result<fs::path> FetchModel(const ModelName& name, const CachedModel& model,
   std::vector<std::string> paths;
   for (const HubFile& file : listing.files) paths.push_back(file.path);
   FT_ASSIGN_OR_RETURN(const ModelFiles chosen, ChooseFiles(paths, name));
+  FT_ASSIGN_OR_RETURN(const std::vector<HubFile> files, WithContents(&client, listing, chosen));
+  const fs::path snapshot = model.Snapshot(listing.commit);
+  const fs::path entry = chosen.entry.empty() ? snapshot : snapshot / chosen.entry;
+  // A cache that has it all need not be one that can be written to.
+  const bool named = IsCommit(name.revision()) || model.CommitOf(name.revision()) == listing.commit;
+  if (named && HasAll(model, listing.commit, files)) return entry;
   // Nobody removes what is about to be linked.
   FT_ASSIGN_OR_RETURN(const FileLock lock,
                       FileLock::Acquire(model.Lock("foretoken"), FileLock::Kind::kShared,
                                         hooks.cancelled, nullptr));
   FT_RETURN_IF_ERROR(model.Create());
-  const std::vector<const HubFile*> files = FilesOf(listing, chosen);
   FT_RETURN_IF_ERROR(FetchFiles(files, {&client, &model, listing.commit}, settings, hooks));
-  // Together and last: nobody finds a part of what was wanted.
-  for (const HubFile* file : files) {
-    FT_RETURN_IF_ERROR(model.Link(file->hash, listing.commit, file->path));
-  }
+  FT_RETURN_IF_ERROR(LinkFiles(model, listing.commit, files));
   if (!IsCommit(name.revision())) {
     FT_RETURN_IF_ERROR(model.WriteRef(name.revision(), listing.commit));
   }
-  const fs::path snapshot = model.Snapshot(listing.commit);
-  return chosen.entry.empty() ? snapshot : snapshot / chosen.entry;
+  return entry;
 }
 
 Result<fs::path> CachedOnly(const Result<Found>& cached) {

@@ -11,21 +11,29 @@
 #include <system_error>
 #include <thread>
 
+#include "hub/own_files.h"
+
 namespace foretoken {
 
 namespace fs = std::filesystem;
 
-Result<FileLock> FileLock::Try(const fs::path& path, Kind kind) {
+Result<std::optional<FileLock>> FileLock::Try(const fs::path& path, Kind kind) {
+  constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW;
   std::error_code ignored;
   fs::create_directories(path.parent_path(), ignored);
-  FileLock lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0664));
+  FileLock lock(open(path.c_str(), O_RDWR | O_CREAT | kFlags, 0664));
   if (lock.descriptor_ < 0) {
-    return InvalidInput(fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)));
+    // That of another account, or in a cache that is only read, can be locked all the same.
+    const int reason = errno;
+    lock.descriptor_ = open(path.c_str(), O_RDONLY | kFlags);
+    if (lock.descriptor_ < 0) return CannotWrite(path, reason);
   }
   const int operation = kind == Kind::kShared ? LOCK_SH : LOCK_EX;
-  if (flock(lock.descriptor_, operation | LOCK_NB) == 0) return lock;
-  if (errno == EWOULDBLOCK || errno == EINTR) {
-    return Error{ErrorCode::kUnavailable, fmt::format("another process holds '{}'", path.string())};
+  if (flock(lock.descriptor_, operation | LOCK_NB) == 0) return std::optional(std::move(lock));
+  if (errno == EWOULDBLOCK || errno == EINTR) return std::optional<FileLock>();
+  // A file system without locks: nobody can be kept out, and nobody keeps this process out.
+  if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP) {
+    return std::optional(std::move(lock));
   }
   return InvalidInput(fmt::format("cannot lock '{}': {}", path.string(), std::strerror(errno)));
 }
@@ -35,8 +43,8 @@ Result<FileLock> FileLock::Acquire(const fs::path& path, Kind kind,
                                    const std::function<void()>& waiting) {
   constexpr std::chrono::milliseconds kBetweenTries(100);
   for (bool first = true;; first = false) {
-    Result<FileLock> lock = Try(path, kind);
-    if (lock.ok() || lock.error().code != ErrorCode::kUnavailable) return lock;
+    FT_ASSIGN_OR_RETURN(std::optional<FileLock> lock, Try(path, kind));
+    if (lock) return std::move(*lock);
     if (cancelled()) return Error{ErrorCode::kCancelled, "interrupted"};
     if (first && waiting) waiting();
     std::this_thread::sleep_for(kBetweenTries);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "base/result.h"
@@ -10,7 +11,7 @@ namespace foretoken {
 
 /// An advisory lock on a file (flock), which is made where it is missing and stays: what the Hub's
 /// own tools hold while they fetch what it is named after. Freed when this goes or its process
-/// ends.
+/// ends. Where the file system has no locks everybody has it.
 class FileLock {
  public:
   enum class Kind { kShared, kExclusive };
@@ -20,8 +21,8 @@ class FileLock {
   static Result<FileLock> Acquire(const std::filesystem::path& path, Kind kind,
                                   const std::function<bool()>& cancelled,
                                   const std::function<void()>& waiting);
-  /// kUnavailable where somebody has it.
-  static Result<FileLock> Try(const std::filesystem::path& path, Kind kind);
+  /// Nothing where somebody has it.
+  static Result<std::optional<FileLock>> Try(const std::filesystem::path& path, Kind kind);
 
   ~FileLock();
   FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}

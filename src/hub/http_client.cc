@@ -46,10 +46,18 @@ bool MayPass(int status) {
   return status == kTimeout || status == kTooMany || (status >= 500 && status <= 599);
 }
 
-std::string HeaderOf(CURL* easy, const char* name) {
+// Of the last answer, or of one before it that redirected (from 0 on).
+std::string HeaderOf(CURL* easy, const char* name, int answer = -1) {
   curl_header* header = nullptr;
-  const bool found = curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
+  const bool found = curl_easy_header(easy, name, 0, CURLH_HEADER, answer, &header) == CURLHE_OK;
   return found ? Printable(header->value) : std::string();
+}
+
+// "W/\"...\"" without what is around it.
+std::string_view Unquoted(std::string_view etag) {
+  if (etag.starts_with("W/")) etag.remove_prefix(2);
+  if (etag.size() < 2 || !etag.starts_with('"') || !etag.ends_with('"')) return etag;
+  return etag.substr(1, etag.size() - 2);
 }
 
 // "bytes 100-199/1000"
@@ -114,6 +122,7 @@ class Transfer {
   Result<bool> End(CURLcode code, Clock::time_point now) {
     NoteAnswer();
     if (!failure_.ok()) return failure_.error();
+    if (fetch_->asks_only && code == CURLE_OK && NoteContent()) return true;
     if (code == CURLE_OK && IsGood(fetch_->status)) {
       FT_RETURN_IF_ERROR(Check());
       const std::optional<std::uint64_t> wanted = Wanted();
@@ -141,6 +150,7 @@ class Transfer {
   void Configure() {
     const bool secure = settings_.endpoint.starts_with("https://");
     SetOption(easy(), CURLOPT_URL, fetch_->url.c_str());
+    SetOption(easy(), CURLOPT_NOBODY, fetch_->asks_only ? 1L : 0L);
     // Whoever begins with TLS stays with it.
     const char* protocols = secure ? "https" : "http,https";
     SetOption(easy(), CURLOPT_PROTOCOLS_STR, protocols);
@@ -168,6 +178,26 @@ class Transfer {
     fetch_->status = static_cast<int>(status);
     fetch_->error_code = HeaderOf(easy(), "X-Error-Code");
     fetch_->error_message = HeaderOf(easy(), "X-Error-Message");
+  }
+
+  // Whether the server has told what the body is, whatever a server says to which it redirects.
+  bool NoteContent() {
+    long redirections = 0;
+    curl_easy_getinfo(easy(), CURLINFO_REDIRECT_COUNT, &redirections);
+    for (int answer = 0; answer <= redirections; ++answer) {
+      const std::string etag = HeaderOf(easy(), "X-Linked-ETag", answer);
+      if (!etag.empty() && NoteContent(etag, HeaderOf(easy(), "X-Linked-Size", answer)))
+        return true;
+    }
+    return IsGood(fetch_->status) &&
+           NoteContent(HeaderOf(easy(), "ETag"), HeaderOf(easy(), "Content-Length"));
+  }
+  bool NoteContent(const std::string& etag, const std::string& size) {
+    std::uint64_t bytes = 0;
+    if (etag.empty() || !ParseNumber(size, &bytes)) return false;
+    fetch_->etag = Unquoted(etag);
+    fetch_->told_size = bytes;
+    return true;
   }
 
   // How many bytes are to come, where that is known.

@@ -18,9 +18,11 @@ struct ByteRange {
   std::uint64_t end = 0;
 };
 
-/// A body to be fetched by GET, in as many tries as it takes.
+/// A body to be fetched by GET, in as many tries as it takes; or only asked about, by HEAD.
 struct Fetch {
   std::string url;
+  /// Asks what the body is. Nothing of it comes, so `take` may be null.
+  bool asks_only = false;
   /// The size of the whole body, where it is known; another one is an error.
   std::optional<std::uint64_t> size;
   /// Asked before each try: what is wanted now; none: the whole body, from its first byte again.
@@ -35,6 +37,10 @@ struct Fetch {
   int status = 0;             ///< The HTTP status; 0: there was no answer.
   std::string error_code;     ///< Why it refused, in the Hub's words: "GatedRepo", say.
   std::string error_message;  ///< A sentence of its own.
+  /// What it said of the body that was asked about: its name by content, without quotes, and its
+  /// size. Those of a large file, which lies elsewhere, are told before it redirects.
+  std::string etag;
+  std::optional<std::uint64_t> told_size;
   /// It sent the whole body where a part was asked for, which was not taken.
   bool ignores_ranges = false;
 };

@@ -1,12 +1,10 @@
 #include "hub/hub_cache.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <map>
 #include <set>
 #include <system_error>
@@ -16,6 +14,7 @@
 #include "base/text.h"
 #include "hub/file_lock.h"
 #include "hub/model_name.h"
+#include "hub/own_files.h"
 
 namespace foretoken {
 namespace {
@@ -25,20 +24,16 @@ namespace fs = std::filesystem;
 constexpr std::string_view kModels = "models--";
 constexpr std::string_view kBetween = "--";
 
-Error CannotWrite(const fs::path& path, const std::string& why) {
-  return InvalidInput(fmt::format("cannot write '{}': {}", path.string(), why));
-}
-
 Status MakeFolders(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) return CannotWrite(path, error.message());
+  if (error) return CannotWrite(path, error.value());
   return {};
 }
 
-// A name in `folder` for what is renamed at once, of this process alone.
-fs::path TemporaryIn(const fs::path& folder) {
-  return folder / fmt::format("foretoken-{}.tmp", getpid());
+// Whether a file system that refuses a symbolic link has none.
+bool HasNoLinks(const std::error_code& error) {
+  return error.value() == EPERM || error.value() == EOPNOTSUPP || error.value() == ENOSYS;
 }
 
 // The regular files at or below `folder`, links among them, by their paths from `base`.
@@ -81,7 +76,7 @@ std::uint64_t RemoveUnusedBlobs(const CachedModel& model) {
     const std::string name = blob.filename().string();
     const auto lock =
         FileLock::Try(model.Lock(name.substr(0, name.find('.'))), FileLock::Kind::kExclusive);
-    if (!lock.ok()) continue;
+    if (!lock.ok() || !*lock) continue;
     std::error_code ignored;
     const std::uint64_t size = fs::is_symlink(blob, ignored) ? 0 : fs::file_size(blob, ignored);
     std::error_code error;
@@ -94,7 +89,7 @@ std::uint64_t RemoveUnusedBlobs(const CachedModel& model) {
 Status RemoveBelow(const fs::path& root, const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
-  if (error) return CannotWrite(path, error.message());
+  if (error) return CannotWrite(path, error.value());
   for (fs::path at = path.parent_path(); at != root && rmdir(at.c_str()) == 0;) {
     at = at.parent_path();
   }
@@ -136,6 +131,7 @@ std::uint64_t CachedRevision::bytes() const {
 
 CachedModel::CachedModel(const fs::path& cache, std::string_view repository) {
   const std::string name = fmt::format("{}{}", kModels, ReplaceAll(repository, "/", kBetween));
+  cache_ = cache;
   folder_ = cache / name;
   locks_ = cache / ".locks" / name;
 }
@@ -146,40 +142,58 @@ fs::path CachedModel::Lock(std::string_view name) const {
 
 Status CachedModel::Create() const {
   for (const char* part : {"blobs", "snapshots", "refs"}) {
+    FT_RETURN_IF_ERROR(CheckLinks(cache_, folder_ / part));
     FT_RETURN_IF_ERROR(MakeFolders(folder_ / part));
   }
-  return {};
+  return CheckLinks(cache_, locks_);
 }
 
 Status CachedModel::Link(std::string_view hash, std::string_view commit,
-                         const std::string& path) const {
-  const fs::path link = Snapshot(commit) / path;
-  std::error_code error;
-  if (fs::equivalent(link, Blob(hash), error)) return {};
-  FT_RETURN_IF_ERROR(MakeFolders(link.parent_path()));
-  const fs::path target = Blob(hash).lexically_relative(link.parent_path());
-  const fs::path temporary = TemporaryIn(folder_ / "blobs");
-  fs::remove(temporary, error);
-  fs::create_symlink(target, temporary, error);
-  if (!error) fs::rename(temporary, link, error);
-  if (error) return CannotWrite(link, error.message());
+                         std::span<const std::string> paths) const {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    FT_RETURN_IF_ERROR(LinkOne(hash, commit, paths[i], /*last=*/i + 1 == paths.size()));
+  }
   return {};
 }
 
-Status CachedModel::WriteRef(const std::string& revision, std::string_view commit) const {
-  const fs::path ref = folder_ / "refs" / revision;
-  FT_RETURN_IF_ERROR(MakeFolders(ref.parent_path()));
-  // Not beside it: whatever lies there is a ref.
-  const fs::path temporary = TemporaryIn(folder_ / "blobs");
-  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0) return CannotWrite(temporary, std::strerror(errno));
-  const bool written =
-      write(file, commit.data(), commit.size()) == std::ssize(commit) && fsync(file) == 0;
-  close(file);
-  if (!written || rename(temporary.c_str(), ref.c_str()) != 0) {
-    return CannotWrite(ref, std::strerror(errno));
+Status CachedModel::LinkOne(std::string_view hash, std::string_view commit, const std::string& path,
+                            bool last) const {
+  const fs::path blob = Blob(hash);
+  const fs::path link = Snapshot(commit) / path;
+  std::error_code error;
+  if (fs::equivalent(link, blob, error)) return {};
+  FT_RETURN_IF_ERROR(CheckLinks(cache_, link.parent_path()));
+  FT_RETURN_IF_ERROR(MakeFolders(link.parent_path()));
+  const fs::path temporary = FreshName(folder_ / "blobs");
+  fs::create_symlink(blob.lexically_relative(link.parent_path()), temporary, error);
+  if (HasNoLinks(error)) {
+    // As the Hub's own tools do there: the file itself.
+    error.clear();
+    if (!last) {
+      fs::copy_file(blob, temporary, error);
+    } else {
+      fs::rename(blob, temporary, error);
+    }
   }
+  if (!error) fs::rename(temporary, link, error);
+  if (error) return CannotWrite(link, error.value());
   return {};
+}
+
+bool CachedModel::Holds(std::string_view commit, const HubFile& file) const {
+  const fs::path path = Snapshot(commit) / file.path;
+  std::error_code error;
+  if (fs::is_symlink(path, error)) return fs::equivalent(path, Blob(file.hash), error);
+  return fs::is_regular_file(path, error) && fs::file_size(path, error) == file.size && !error;
+}
+
+Status CachedModel::WriteRef(const std::string& revision, std::string_view commit) const {
+  if (CommitOf(revision) == commit) return {};
+  const fs::path ref = folder_ / "refs" / revision;
+  FT_RETURN_IF_ERROR(CheckLinks(cache_, ref.parent_path()));
+  FT_RETURN_IF_ERROR(MakeFolders(ref.parent_path()));
+  // Not beside it at first: whatever lies there is a ref.
+  return WriteWhole(ref, folder_ / "blobs", commit);
 }
 
 std::optional<std::string> CachedModel::CommitOf(std::string_view revision) const {
@@ -240,13 +254,13 @@ Result<std::uint64_t> RemoveCached(const fs::path& cache, std::string_view repos
                                    const Removal& removal) {
   const CachedModel model(cache, repository);
   const auto lock = FileLock::Try(model.Lock("foretoken"), FileLock::Kind::kExclusive);
-  if (!lock.ok() && lock.error().code == ErrorCode::kUnavailable) {
+  if (!lock.ok()) return lock.error();
+  if (!*lock) {
     return Error{ErrorCode::kUnavailable,
                  fmt::format("{} is being fetched or removed by another process: try again "
                              "afterwards",
                              repository)};
   }
-  if (!lock.ok()) return lock.error();
   for (CachedRevision& revision : model.Revisions()) {
     if (!removal.commit.empty() && revision.commit != removal.commit) continue;
     FT_RETURN_IF_ERROR(RemoveFiles(model, std::move(revision), removal.paths));
@@ -256,7 +270,7 @@ Result<std::uint64_t> RemoveCached(const fs::path& cache, std::string_view repos
   if (model.Revisions().empty() && fs::is_empty(model.folder() / "blobs", ignored)) {
     std::error_code error;
     fs::remove_all(model.folder(), error);
-    if (error) return CannotWrite(model.folder(), error.message());
+    if (error) return CannotWrite(model.folder(), error.value());
   }
   return freed;
 }

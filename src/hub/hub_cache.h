@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "hub/listing.h"
 
 namespace foretoken {
 
@@ -38,7 +39,8 @@ struct CachedRevision {
 ///   .locks/models--ORG--NAME/HASH.lock            held by whoever fetches that blob
 ///
 /// A file is in a snapshot once its blob is whole, and a revision in refs once all that was wanted
-/// of it is in its snapshot.
+/// of it is in its snapshot. Where the file system has no links, a snapshot has the files
+/// themselves, and blobs has none of them.
 class CachedModel {
  public:
   CachedModel(const std::filesystem::path& cache, std::string_view repository);
@@ -54,9 +56,12 @@ class CachedModel {
 
   /// Makes its folders.
   Status Create() const;
-  /// Puts a blob that is there into a snapshot.
-  Status Link(std::string_view hash, std::string_view commit, const std::string& path) const;
-  /// Says which commit a branch or tag is.
+  /// Puts a blob that is there into a snapshot, under all of these paths.
+  Status Link(std::string_view hash, std::string_view commit,
+              std::span<const std::string> paths) const;
+  /// Whether a commit's snapshot has that file.
+  bool Holds(std::string_view commit, const HubFile& file) const;
+  /// Says which commit a branch or tag is; writes nothing where that is said already.
   Status WriteRef(const std::string& revision, std::string_view commit) const;
 
   /// The commit that a revision was when it was fetched: itself where it is one.
@@ -66,6 +71,10 @@ class CachedModel {
   std::vector<CachedRevision> Revisions() const;
 
  private:
+  Status LinkOne(std::string_view hash, std::string_view commit, const std::string& path,
+                 bool last) const;
+
+  std::filesystem::path cache_;
   std::filesystem::path folder_;
   std::filesystem::path locks_;
 };

@@ -37,7 +37,10 @@ class HubCache : public ::testing::Test {
   void Add(const std::string& hash, std::string_view content, const std::string& commit,
            const std::string& path) {
     std::ofstream(model_.Blob(hash), std::ios::binary) << content;
-    EXPECT_TRUE(model_.Link(hash, commit, path).ok());
+    EXPECT_TRUE(Link(hash, commit, path).ok());
+  }
+  Status Link(const std::string& hash, const std::string& commit, const std::string& path) const {
+    return model_.Link(hash, commit, std::span(&path, 1));
   }
   std::uint64_t Remove(const Removal& removal) {
     return RemoveCached(folder_.path(), "org/name", removal).value();
@@ -74,14 +77,14 @@ TEST_F(HubCache, TellsWhatIsInIt) {
 
   // A link that leads nowhere is no file; one to the same content costs nothing.
   fs::remove(model_.Blob("cccc"));
-  EXPECT_TRUE(model_.Link("aaaa", kNew, "copy.json").ok());
+  EXPECT_TRUE(Link("aaaa", kNew, "copy.json").ok());
   const CachedRevision left = model_.Revision(kNew);
   EXPECT_EQ(left.files.size(), 2U);
   EXPECT_EQ(left.bytes(), 6U);
 }
 
 TEST_F(HubCache, LinksAreReplacedWhereTheContentIsAnother) {
-  EXPECT_TRUE(model_.Link("bbbb", kNew, "sub/model.gguf").ok());
+  EXPECT_TRUE(Link("bbbb", kNew, "sub/model.gguf").ok());
   EXPECT_EQ(ReadFile(model_.Snapshot(kNew) / "sub" / "model.gguf").value(), "old weights");
 }
 

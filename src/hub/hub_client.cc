@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace foretoken {
 
@@ -47,6 +48,32 @@ Status HubClient::FetchAll(std::span<Fetch> fetches) {
   const auto refused = std::ranges::find_if(
       fetches, [](const Fetch& fetch) { return fetch.status >= kFirstRefusal; });
   return refused == fetches.end() ? status.error() : Explain(*refused, status.error());
+}
+
+Status HubClient::AskForContents(std::span<HubFile> files, const std::string& commit) {
+  std::vector<HubFile*> unknown;
+  std::vector<Fetch> fetches;
+  for (HubFile& file : files) {
+    if (!file.hash.empty()) continue;
+    unknown.push_back(&file);
+    fetches.push_back(
+        {.url = UrlOf(file, commit),
+         .asks_only = true,
+         .begin = []() -> Result<std::optional<ByteRange>> { return std::optional<ByteRange>(); }});
+  }
+  FT_RETURN_IF_ERROR(FetchAll(fetches));
+  for (std::size_t i = 0; i < unknown.size(); ++i) {
+    const Fetch& said = fetches[i];
+    if (!said.told_size || (!IsSha256(said.etag) && !IsCommit(said.etag))) {
+      return InvalidInput(fmt::format(
+          "{} says neither in its listing nor of the file what hash it must have, so it cannot be "
+          "checked: HF_ENDPOINT names another hub",
+          said.url));
+    }
+    unknown[i]->hash = said.etag;
+    unknown[i]->size = *said.told_size;
+  }
+  return {};
 }
 
 Result<HubListing> HubClient::List() {

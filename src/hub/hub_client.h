@@ -22,6 +22,8 @@ class HubClient {
 
   /// What the repository holds at the revision. kUnavailable where the hub cannot be reached.
   Result<HubListing> List();
+  /// Of files of a commit whose size and hash the listing did not say: asks for them one by one.
+  Status AskForContents(std::span<HubFile> files, const std::string& commit);
   std::string UrlOf(const HubFile& file, const std::string& commit) const;
   /// HttpClient::FetchAll of what UrlOf gives; an error says what the hub's refusal means.
   Status FetchAll(std::span<Fetch> fetches);

@@ -16,29 +16,30 @@ namespace {
 constexpr std::size_t kMostFiles = 100'000;
 constexpr double kMostBytes = 1e14;
 
-bool IsHexadecimal(std::string_view text, std::size_t digits) {
-  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
-
 // A file's size and hash: those of its content, not those of the pointer that git has in place of a
-// large file.
+// large file. A mirror may leave them out.
 void ReadContent(JsonObject* entry, HubFile* file) {
-  constexpr std::size_t kSha256Digits = 64;
   if (entry->Has("lfs")) {
     JsonObject large = entry->Child("lfs");
     file->size = static_cast<std::uint64_t>(large.Number("size", 0, kMostBytes));
     file->hash = large.Text("sha256");
-    if (large.ok() && !IsHexadecimal(file->hash, kSha256Digits)) {
+    if (large.ok() && !IsSha256(file->hash)) {
       large.Refuse("has a sha256 that is none");
     }
     return;
   }
+  if (!entry->Has("size") || !entry->Has("blobId")) return;
   file->size = static_cast<std::uint64_t>(entry->Number("size", 0, kMostBytes));
   file->hash = entry->Text("blobId");
   if (entry->ok() && !IsCommit(file->hash)) entry->Refuse("has a blobId that is none");
 }
 
 }  // namespace
+
+bool IsSha256(std::string_view text) {
+  constexpr std::size_t kDigits = 64;
+  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
 
 Result<HubListing> ParseListing(std::string_view text, std::string_view where) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);

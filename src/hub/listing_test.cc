@@ -43,6 +43,17 @@ TEST(Listing, TellsContentsFromPointers) {
   EXPECT_TRUE(listing->files[1].hash_is_sha256());
 }
 
+TEST(Listing, MirrorsMayLeaveSizesAndHashesOut) {
+  const auto listing = ParseListing(
+      WithFiles(R"({"rfilename": "a.gguf"}, {"rfilename": "b", "size": 5},)" + Entry("c")),
+      "http://hub");
+  ASSERT_TRUE(listing.ok()) << listing.error().message;
+  ASSERT_EQ(listing->files.size(), 3U);
+  EXPECT_EQ(listing->files[0].hash, "");
+  EXPECT_EQ(listing->files[1].hash, "") << "a size alone proves nothing";
+  EXPECT_EQ(listing->files[2].hash, kBlob);
+}
+
 TEST(Listing, IsNotTrusted) {
   EXPECT_EQ(Refusal("<html>"), "http://hub is no JSON: is that address a hub?");
   EXPECT_THAT(Refusal("[]"), HasSubstr("must be an object"));

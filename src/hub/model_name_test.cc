@@ -34,6 +34,38 @@ TEST(ModelName, HasARepositoryARevisionAndAPart) {
   EXPECT_TRUE(file.names_file());
 }
 
+// As people paste them.
+TEST(ModelName, MayBeAnAddress) {
+  const auto text = [](std::string_view pasted) {
+    const Result<ModelName> name = ParseModelName(pasted);
+    return name.ok() ? name->Text() : name.error().message;
+  };
+  for (const char* plain :
+       {"hf.co/org/name", "huggingface.co/org/name", "https://huggingface.co/org/name",
+        "https://huggingface.co/org/name/", "http://hf.co/org/name", "org/name/", "org/name:latest",
+        "hf.co/org/name:latest", "https://www.huggingface.co/org/name?library=llama-cpp-python",
+        "https://huggingface.co/org/name/tree/main", "https://huggingface.co/org/name/tree/main/",
+        "https://huggingface.co/org/name/blob/main/config.json",
+        "https://huggingface.co/org/name/resolve/main/model-00001-of-00002.safetensors",
+        "https://huggingface.co/org/name#usage"}) {
+    EXPECT_EQ(text(plain), "org/name") << plain;
+  }
+  EXPECT_EQ(text("hf.co/org/name:q4_k_m"), "org/name:q4_k_m");
+  EXPECT_EQ(text("hf.co/org/name@v1:Q8_0"), "org/name@v1:Q8_0");
+  EXPECT_EQ(text("https://huggingface.co/org/name/tree/v1.0"), "org/name@v1.0");
+  EXPECT_EQ(text("https://huggingface.co/org/name/tree/refs%2Fpr%2F1"), "org/name@refs/pr/1");
+  EXPECT_EQ(text("https://huggingface.co/org/name/tree/main/Q4_K_M"), "org/name:Q4_K_M");
+  EXPECT_EQ(text("https://huggingface.co/org/name/blob/main/m-Q4_K_M.gguf"),
+            "org/name:m-Q4_K_M.gguf");
+  EXPECT_EQ(text("https://huggingface.co/org/name/resolve/v1/sub/m%20x.gguf?download=true"),
+            "org/name@v1:sub/m x.gguf");
+  EXPECT_THAT(Refusal("https://example.com/org/name"), HasSubstr("no address of hf.co"));
+  EXPECT_THAT(Refusal("https://huggingface.co/datasets/org/name"), HasSubstr("no model's name"));
+  EXPECT_THAT(Refusal("https://huggingface.co/org/name/resolve/main/..%2F..%2Fx.gguf"),
+              HasSubstr("names no file"));
+  EXPECT_THAT(Refusal("https://huggingface.co/"), HasSubstr("no model's name"));
+}
+
 TEST(ModelName, LeadsNowhereElse) {
   for (const char* text : {"", "/", "org/", "/name", "org/name/more", "org//name", "..", "../name",
                            "org/..", "org/na--me", "-org/name", "org/name.", "org/name.git",

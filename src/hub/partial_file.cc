@@ -1,17 +1,15 @@
 #include "hub/partial_file.h"
 
-#include <fcntl.h>
-#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "base/check.h"
+#include "hub/own_files.h"
 
 namespace foretoken {
 namespace {
@@ -60,16 +58,11 @@ bool ReadAt(int descriptor, void* to, std::size_t bytes, std::uint64_t at) {
 
 }  // namespace
 
-Error PartialFile::Failed() const {
-  const int reason = errno;
-  return {reason == ENOSPC || reason == EIO || reason == EDQUOT ? ErrorCode::kUnavailable
-                                                                : ErrorCode::kInvalidInput,
-          fmt::format("cannot write '{}': {}", path_.string(), std::strerror(reason))};
-}
+Error PartialFile::Failed() const { return CannotWrite(path_, errno); }
 
 Result<PartialFile> PartialFile::Open(const fs::path& path, std::uint64_t size,
                                       std::uint64_t piece_bytes) {
-  PartialFile file(path, open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666), size);
+  PartialFile file(path, OpenOwn(path), size);
   if (file.descriptor_ < 0) return file.Failed();
   if (!file.ReadRecord()) FT_RETURN_IF_ERROR(file.StartOver(piece_bytes));
   return file;

@@ -14,8 +14,8 @@ namespace foretoken {
 /// can be gone on with from wherever its writer was stopped. One process writes it at a time.
 class PartialFile {
  public:
-  /// Goes on with what lies at `path` where that is one of this size, else begins anew, in pieces
-  /// of `piece_bytes`.
+  /// Goes on with what lies at `path` where that is one of this size and of this account, else
+  /// begins anew, in pieces of `piece_bytes`.
   static Result<PartialFile> Open(const std::filesystem::path& path, std::uint64_t size,
                                   std::uint64_t piece_bytes);
   ~PartialFile();

@@ -37,7 +37,8 @@ struct HubCommandOptions {
 };
 
 Result<int> Pull(const HubCommandOptions& options) {
-  FT_ASSIGN_OR_RETURN(const std::string path, FindHubModel(options.name, HubQuestion::kAlways));
+  FT_ASSIGN_OR_RETURN(const ModelName name, ParseModelName(options.name));
+  FT_ASSIGN_OR_RETURN(const std::string path, FindHubModel(name, HubQuestion::kAlways));
   fmt::print("{}\n", path);
   return kSucceeded;
 }

@@ -9,7 +9,6 @@
 #include "cli/common/terminal.h"
 #include "hub/fetch_model.h"
 #include "hub/hub_settings.h"
-#include "hub/model_name.h"
 
 namespace foretoken {
 namespace {
@@ -24,8 +23,8 @@ struct CaughtInterrupts {
 
 }  // namespace
 
-Result<std::string> FindHubModel(const std::string& text, HubQuestion question) {
-  FT_ASSIGN_OR_RETURN(const ModelName name, ParseModelName(text));
+Result<std::string> FindHubModel(const ModelName& name, HubQuestion question) {
+  const std::string text = name.Text();
   FT_ASSIGN_OR_RETURN(const HubSettings settings, ReadHubSettings(environ));
   const CaughtInterrupts caught;
   ProgressBar bar(text, 0);

@@ -88,10 +88,13 @@ Status GiveOne(std::initializer_list<std::pair<std::string_view, const std::stri
 }
 
 // Puts where a named model lies in place of its name.
-Status FindOnHub(std::string* name, std::string* path, std::string* label) {
+Status FindOnHub(ModelUse use, std::string* name, std::string* path, std::string* label) {
   if (name->empty()) return {};
-  FT_ASSIGN_OR_RETURN(*path, FindHubModel(*name, HubQuestion::kWhereNeeded));
-  *label = std::exchange(*name, {});
+  FT_ASSIGN_OR_RETURN(ModelName named, ParseModelName(*name));
+  named.use = use;
+  FT_ASSIGN_OR_RETURN(*path, FindHubModel(named, HubQuestion::kWhereNeeded));
+  *label = named.Text();
+  name->clear();
   return {};
 }
 
@@ -103,8 +106,8 @@ Status ModelOptions::ResolveDefaults(const std::string& datastore) {
   FT_RETURN_IF_ERROR(GiveOne({{"--draft", &draft},
                               {"--hf-repo-draft", &hub_draft},
                               {"--draft-synthetic", &draft_synthetic}}));
-  FT_RETURN_IF_ERROR(FindOnHub(&hub_target, &target, &target_name));
-  FT_RETURN_IF_ERROR(FindOnHub(&hub_draft, &draft, &draft_name));
+  FT_RETURN_IF_ERROR(FindOnHub(ModelUse::kTarget, &hub_target, &target, &target_name));
+  FT_RETURN_IF_ERROR(FindOnHub(ModelUse::kDraft, &hub_draft, &draft, &draft_name));
   FT_RETURN_IF_ERROR(FillInBundled());
   FT_RETURN_IF_ERROR(ResolveFurtherDrafts(datastore));
   if (draft.starts_with(kSelf)) {
