@@ -9,6 +9,7 @@
 #include "grammar/code_points.h"
 #include "grammar/rule_analysis.h"
 #include "grammar/simplify.h"
+#include "grammar/writable.h"
 
 namespace foretoken {
 
@@ -92,8 +93,10 @@ class ProgramBuilder {
   ProgramCounter CompileClass(const Expression& expression, ProgramCounter next) {
     std::vector<ByteSequence> sequences;
     for (const CodeRange& range : expression.ranges) {
-      const auto own = Utf8Sequences(range);
-      sequences.insert(sequences.end(), own.begin(), own.end());
+      std::ranges::copy_if(Utf8Sequences(range), std::back_inserter(sequences),
+                           [this](const ByteSequence& sequence) {
+                             return HasWritable(sequence, automaton_->writable_);
+                           });
     }
     return CompileSequences(sequences, 0, next, size());
   }
@@ -112,7 +115,9 @@ class ProgramBuilder {
       const bool last = depth + 1 == sequences.front().size();
       const ProgramCounter at =
           last ? next : CompileSequences(sequences.first(alike), depth + 1, next, begin);
-      entry = Either(entry, SharedBytes(range, at, begin));
+      for (const ByteRange writable : WritableRanges(range, automaton_->writable_)) {
+        entry = Either(entry, SharedBytes(writable, at, begin));
+      }
       sequences = sequences.subspan(alike);
     }
     return entry;
@@ -241,11 +246,23 @@ class ProgramBuilder {
   bool full_ = false;
 };
 
-Result<Automaton> Automaton::Compile(const Grammar& written, int horizon) {
+Result<Automaton> Automaton::Compile(const Grammar& written, int horizon, const ByteSet& writable) {
   FT_ASSIGN_OR_RETURN(RuleAnalysis analysis, AnalyzeRules(written));
-  const Grammar grammar = Simplify(written, analysis);
+  Grammar grammar = written;
+  if (!writable.all()) {
+    if (const auto byte = KeepWritable(writable, &grammar)) {
+      return InvalidInput(
+          fmt::format("the model can write no text that the grammar matches: none of its tokens "
+                      "stands for the byte 0x{:02X} alone; use other characters, or a model whose "
+                      "tokenizer knows all bytes",
+                      *byte));
+    }
+    FT_ASSIGN_OR_RETURN(analysis, AnalyzeRules(grammar));
+  }
+  grammar = Simplify(grammar, analysis);
   FT_ASSIGN_OR_RETURN(analysis, AnalyzeRules(grammar));
   Automaton automaton;
+  automaton.writable_ = writable;
   automaton.root_ = grammar.root;
   FT_RETURN_IF_ERROR(ProgramBuilder(grammar, analysis, horizon, &automaton).Build());
   automaton.nullable_ = std::move(analysis.nullable);
@@ -261,7 +278,6 @@ void Automaton::ClassifyBytes() {
     if (instruction.op != Op::kBytes) continue;
     boundary[instruction.first] = true;
     boundary[instruction.last + 1] = true;
-    std::fill(used_.begin() + instruction.first, used_.begin() + instruction.last + 1, true);
   }
   for (int byte = 0; byte < 256; ++byte) {
     if (boundary[byte]) class_bytes_.push_back(static_cast<std::uint8_t>(byte));

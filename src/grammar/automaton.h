@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "grammar/byte_set.h"
 #include "grammar/grammar.h"
 
 namespace foretoken {
@@ -44,8 +45,10 @@ class Automaton {
 
   /// Refuses, in one sentence that names the rule: left recursion, rules that can never be matched
   /// to their end, and grammars that are too large when expanded. Twins are to be alike for the
-  /// next `horizon` bytes.
-  static Result<Automaton> Compile(const Grammar& grammar, int horizon);
+  /// next `horizon` bytes. Texts with a byte that is not `writable` are left out, so that from
+  /// wherever the automaton may be writable bytes lead on to an end; refused where none is left.
+  static Result<Automaton> Compile(const Grammar& grammar, int horizon,
+                                   const ByteSet& writable = AllBytes());
 
   const Instruction& at(ProgramCounter counter) const { return program_[counter]; }
   std::size_t size() const { return program_.size(); }
@@ -81,8 +84,8 @@ class Automaton {
   int classes() const { return static_cast<int>(class_bytes_.size()); }
   /// The first byte of a class.
   std::uint8_t ByteOfClass(int byte_class) const { return class_bytes_[byte_class]; }
-  /// Whether any instruction takes the byte.
-  bool Uses(std::uint8_t byte) const { return used_[byte]; }
+  /// The bytes that its texts may have.
+  const ByteSet& writable() const { return writable_; }
 
  private:
   friend class ProgramBuilder;
@@ -98,7 +101,7 @@ class Automaton {
   int root_ = 0;
   bool has_unique_ = false;
   std::array<std::uint8_t, 256> class_of_{};
-  std::array<bool, 256> used_{};
+  ByteSet writable_;
   std::vector<std::uint8_t> class_bytes_;
 };
 

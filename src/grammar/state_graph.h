@@ -54,6 +54,8 @@ class StateGraph {
   explicit StateGraph(const Automaton* automaton);
   ~StateGraph();
 
+  const Automaton& automaton() const { return *automaton_; }
+
   /// Before the first byte.
   State start() const { return start_; }
 

@@ -1,7 +1,5 @@
 #include "grammar/token_constraint.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <limits>
 
@@ -35,20 +33,12 @@ void EndThoughts(const ReasoningCursor& cursor, const TokenTrie& trie,
 Result<std::shared_ptr<TokenConstraint>> TokenConstraint::Create(
     std::string grammar, std::shared_ptr<const ConstraintVocabulary> vocabulary) {
   FT_ASSIGN_OR_RETURN(const Grammar parsed, ParseGrammar(grammar));
-  FT_ASSIGN_OR_RETURN(Automaton automaton, Automaton::Compile(parsed, vocabulary->trie.depth()));
+  FT_ASSIGN_OR_RETURN(Automaton automaton, Automaton::Compile(parsed, vocabulary->trie.depth(),
+                                                              vocabulary->trie.bytes()));
   std::optional<TokenReasoningLimit> reasoning;
   if (parsed.reasoning.has_value()) {
     FT_ASSIGN_OR_RETURN(reasoning,
                         TokenReasoningLimit::Create(*parsed.reasoning, vocabulary->trie));
-  }
-  for (int byte = 0; byte < 256; ++byte) {
-    const auto value = static_cast<std::uint8_t>(byte);
-    if (!automaton.Uses(value) || vocabulary->trie.HasByte(value)) continue;
-    return InvalidInput(
-        fmt::format("the grammar uses the byte 0x{:02X}, but no token of the model stands for it "
-                    "alone, so a text could end up where nothing fits: use other characters, or a "
-                    "model whose tokenizer knows all bytes",
-                    byte));
   }
   const std::shared_ptr<TokenConstraint> constraint(new TokenConstraint(
       std::move(grammar), std::move(automaton), std::move(reasoning), std::move(vocabulary)));

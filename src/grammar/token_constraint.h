@@ -25,10 +25,10 @@ namespace foretoken {
 /// thread.
 class TokenConstraint {
  public:
-  /// Compiles `grammar` (ParseGrammar's notation). Refuses, in one sentence, grammars that do not
-  /// compile, whose first mask takes too many steps, and vocabularies that lack a byte which the
-  /// grammar may need: with all of them, a text that the grammar lets begin can always be continued
-  /// and ended, as long as it is not too ambiguous.
+  /// Compiles `grammar` (ParseGrammar's notation). Characters with a byte that no token stands for
+  /// alone are left out of it, so that a text that it lets begin can always be continued and ended,
+  /// as long as it is not too ambiguous. Refuses, in one sentence, grammars that do not compile, of
+  /// which that leaves nothing, and whose first mask takes too many steps.
   static Result<std::shared_ptr<TokenConstraint>> Create(
       std::string grammar, std::shared_ptr<const ConstraintVocabulary> vocabulary);
 

@@ -5,16 +5,19 @@
 
 namespace foretoken {
 
-TokenTrie::TokenTrie(std::span<const std::string_view> token_bytes) : has_byte_(256, false) {
+TokenTrie::TokenTrie(std::span<const std::string_view> token_bytes) {
   begins_.push_back(0);
   for (const std::string_view bytes : token_bytes) {
     if (bytes.size() <= kMaxTokenBytes) bytes_ += bytes;
     begins_.push_back(static_cast<std::uint32_t>(bytes_.size()));
-    if (bytes.size() == 1) has_byte_[static_cast<std::uint8_t>(bytes[0])] = true;
+    if (bytes.size() == 1) bytes_alone_.set(static_cast<std::uint8_t>(bytes[0]));
   }
   std::vector<Token> sorted(token_bytes.size());
   std::iota(sorted.begin(), sorted.end(), 0);
-  std::erase_if(sorted, [&](Token token) { return BytesOf(token).empty(); });
+  const auto alone = [&](char c) { return bytes_alone_[static_cast<std::uint8_t>(c)]; };
+  std::erase_if(sorted, [&](Token token) {
+    return BytesOf(token).empty() || !std::ranges::all_of(BytesOf(token), alone);
+  });
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](Token a, Token b) { return BytesOf(a) < BytesOf(b); });
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "foretoken/types.h"
+#include "grammar/byte_set.h"
 #include "grammar/character_kinds.h"
 
 namespace foretoken {
@@ -31,7 +32,8 @@ class TokenTrie {
   static constexpr std::size_t kMaxTokenBytes = 4096;
 
   /// `token_bytes` holds the bytes of every token; empty for those that never stand for text
-  /// (special tokens). Tokens of more than kMaxTokenBytes are left out.
+  /// (special tokens). Tokens of more than kMaxTokenBytes are left out, and the tree has none with
+  /// a byte that no token stands for alone.
   explicit TokenTrie(std::span<const std::string_view> token_bytes);
 
   int vocabulary() const { return static_cast<int>(begins_.size()) - 1; }
@@ -42,8 +44,8 @@ class TokenTrie {
   }
   /// The token with the most bytes of those with which `text` begins.
   std::optional<Token> LongestAt(std::string_view text) const;
-  /// Whether a token stands for this byte alone.
-  bool HasByte(std::uint8_t byte) const { return has_byte_[byte]; }
+  /// The bytes that tokens stand for alone: a text of these can be written whatever comes next.
+  const ByteSet& bytes() const { return bytes_alone_; }
 
   int size() const { return static_cast<int>(nodes_.size()) - 1; }
   const Node& at(int node) const { return nodes_[node]; }
@@ -63,7 +65,7 @@ class TokenTrie {
   std::vector<Node> nodes_;  // And one behind the last.
   std::vector<Below> below_;
   std::vector<Token> tokens_;
-  std::vector<bool> has_byte_;
+  ByteSet bytes_alone_;
   int depth_ = 0;
 };
 

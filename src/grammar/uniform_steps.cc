@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "grammar/writable.h"
 
 namespace foretoken {
 namespace {
@@ -73,18 +74,24 @@ bool UniformSteps::Leads(State state, CharacterKinds kind, State to, Answer* ans
       return LeadsWide(state, sequence, to, answer);
     });
   }
+  const ByteSet& writable = graph_->automaton().writable();
   return std::ranges::all_of(CharactersOf(kind), [&](std::uint8_t character) {
-    return Follow(state, character, answer) == to;
+    return !writable[character] || Follow(state, character, answer) == to;
   });
 }
 
 // Whether all bytes of each range lead to one state, by the last to `to`.
 bool UniformSteps::LeadsWide(State state, const ByteSequence& sequence, State to, Answer* answer) {
-  for (std::size_t i = 0; i < sequence.size(); ++i) {
-    const State next = Follow(state, sequence[i].first, answer);
+  const ByteSet& writable = graph_->automaton().writable();
+  if (!HasWritable(sequence, writable)) return true;
+  for (const ByteRange& range : sequence) {
+    const auto ranges = WritableRanges(range, writable);
+    const State next = Follow(state, ranges[0].first, answer);
     if (next == StateGraph::kDead || graph_->HasLeft(next)) return false;
-    for (int byte = sequence[i].first + 1; byte <= sequence[i].last; ++byte) {
-      if (Follow(state, static_cast<std::uint8_t>(byte), answer) != next) return false;
+    for (const ByteRange& bytes : ranges) {
+      for (int byte = bytes.first; byte <= bytes.last; ++byte) {
+        if (Follow(state, static_cast<std::uint8_t>(byte), answer) != next) return false;
+      }
     }
     state = next;
   }

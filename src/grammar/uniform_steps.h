@@ -15,6 +15,9 @@ namespace foretoken {
 /// where they are counted, all to the next. What this knows of each state of a graph lets whole
 /// subtrees of tokens through at once.
 ///
+/// Only characters of bytes that the automaton's texts may have are asked about: others stand in no
+/// token.
+///
 /// Answers are functions of the state's threads alone, whatever was asked before.
 class UniformSteps {
  public:
@@ -30,7 +33,8 @@ class UniformSteps {
     std::optional<std::pair<State, std::uint8_t>> costly = std::nullopt;
   };
   /// Whether it is known with little work that the grammar lets through every text of characters
-  /// of `kinds`, of `length` bytes at most, and that no thread leaves kOpen on the way.
+  /// of `kinds` that can be written, of `length` bytes at most, and that no thread leaves kOpen on
+  /// the way.
   Answer LetThrough(State state, CharacterKinds kinds, int length);
   /// Bytes held, about.
   std::size_t bytes() const { return steps_.size() * sizeof(Step); }

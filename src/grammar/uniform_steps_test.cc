@@ -33,15 +33,20 @@ class Random {
   std::mt19937 random_;
 };
 
-// The bytes, many words in which some characters are more frequent than others, and some bytes that
-// are no characters.
+// Most bytes at least, many words in which some characters are more frequent than others, and some
+// bytes that are no characters.
 std::shared_ptr<ConstraintVocabulary> WordVocabulary(Random* random) {
   constexpr const char* kPieces[] = {"a", "b", "e", "g", "h", "z", "E",  "G",
                                      "0", "7", " ", "é", "ø", "€", "嗨", "🦆"};
   constexpr const char* kRare[] = {"\"",   "\\",   "\n",       "_",       "\x7F",
                                    "\xC3", "\xA9", "\xED\xA0", "\xF0\x9F"};
   std::vector<std::string> tokens = {""};
-  for (int byte = 0; byte < 256; ++byte) tokens.push_back(std::string(1, static_cast<char>(byte)));
+  const bool lacks = random->Below(2) == 0;
+  for (int byte = 0; byte < 256; ++byte) {
+    const auto c = static_cast<char>(byte);
+    const bool rare = std::string_view("\x04z\x82\xF1\xF2\xF3").find(c) != std::string_view::npos;
+    if (!lacks || !rare || random->Below(3) == 0) tokens.push_back(std::string(1, c));
+  }
   for (int i = 0; i < 1500; ++i) {
     std::string token;
     const int pieces = 3 + random->Below(14);
@@ -116,7 +121,7 @@ TEST(UniformSteps, LetThroughWhatTryingEveryTokenFindsInTheSameSteps) {
     const auto vocabulary = WordVocabulary(&random);
     const TokenTrie& trie = vocabulary->trie;
     const std::string grammar = FreeText(&random);
-    const auto automaton = Automaton::Compile(*ParseGrammar(grammar), trie.depth());
+    const auto automaton = Automaton::Compile(*ParseGrammar(grammar), trie.depth(), trie.bytes());
     ASSERT_TRUE(automaton.ok()) << grammar;
     Maker used(&*automaton, vocabulary.get());
     std::string text;
@@ -189,7 +194,8 @@ TEST(UniformSteps, SayHowFarTextsGoOn) {
 }
 
 TEST(TokenTrie, KnowsTheKindsBelowANode) {
-  const std::vector<std::string_view> tokens = {"a", "a1", "a1é", "a1\xC3", "a Z\"", "b\xA9", "bé"};
+  const std::vector<std::string_view> tokens = {
+      "a", "a1", "a1é", "a1\xC3", "a Z\"", "b\xA9", "bé", "1", "\xC3", " ", "Z", "\"", "b", "\xA9"};
   const TokenTrie trie(tokens);
   const auto below = [&](std::string_view text) {
     for (int node = 1; node < trie.size(); ++node) {
@@ -205,6 +211,19 @@ TEST(TokenTrie, KnowsTheKindsBelowANode) {
   EXPECT_EQ(below("a1é").kinds, kNoKinds);
   EXPECT_EQ(below("a1\xC3").kinds, kWideKind | kBrokenKind);
   EXPECT_NE(trie.below(0).kinds & kBrokenKind, 0);
+}
+
+// Characters that no token writes keep nobody from letting the others through at once.
+TEST(UniformSteps, DoNotAskForWhatNoTokenHas) {
+  ByteSet writable = AllBytes();
+  for (const int byte : {0x04, 0xF1, 0xF2}) writable.reset(byte);
+  const auto automaton =
+      Automaton::Compile(*ParseGrammar("root ::= \"<\" [^<]* \">\""), 8, writable);
+  StateGraph graph(&*automaton);
+  const auto within = graph.Next(graph.start(), "<");
+  EXPECT_TRUE(
+      graph.uniform_steps().LetThrough(within, kWideKind | KindOf('\n') | KindOf('b'), 9).loops);
+  EXPECT_FALSE(graph.uniform_steps().LetThrough(within, KindOf('<'), 1).all);
 }
 
 }  // namespace
