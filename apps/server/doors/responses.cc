@@ -17,8 +17,8 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kTextTypes[] = {"input_text", "output_text", "text"};
 
-// Puts a call behind those of a turn, which come last in `more`. As text: read and written again for
-// each, many calls would take long.
+// Puts a call behind those of a turn, which come last in `more`. As text: read and written again
+// for each, many calls would take long.
 void AddCall(std::string call, std::string* more) {
   if (more->ends_with("]}")) {
     more->resize(more->size() - 2);
