@@ -43,13 +43,22 @@ std::uint64_t KvBytes(const ServedModel& served) {
          static_cast<std::uint64_t>(limits.batch);
 }
 
+// Why is the operator's: it may name files of the server.
 ApiError LoadError(const std::string& model, const Error& error) {
   const bool wants_more = error.code == ErrorCode::kUnavailable;  // Memory, say.
   return {.status = wants_more ? 503 : 500,
-          .message = fmt::format("the model '{}' could not be loaded: {}", model, error.message),
+          .message = fmt::format("the model '{}' could not be loaded; the server's standard error "
+                                 "says why",
+                                 model),
           .type = "server_error",
           .code = "model_not_loaded",
           .retry_after = wants_more ? 1 : 0};
+}
+
+std::vector<std::string_view> NamesOf(const std::vector<ModelSpec>& specs) {
+  std::vector<std::string_view> names;
+  for (const ModelSpec& spec : specs) names.push_back(spec.id);
+  return names;
 }
 
 }  // namespace
@@ -152,14 +161,13 @@ std::variant<ModelRegistry::Index, ApiError> ModelRegistry::Resolve(std::string_
   if (!name.empty()) return UnknownModel(name);
   ApiError unnamed = UnknownModel(name);
   unnamed.status = 400;
-  unnamed.message = "this server has several models: say which in 'model', of " +
-                    unnamed.message.substr(unnamed.message.find('\''));
+  unnamed.message = fmt::format("this server has several models: say which in 'model', one of '{}'",
+                                fmt::join(NamesOf(specs_), "', '"));
   return unnamed;
 }
 
 ApiError ModelRegistry::UnknownModel(std::string_view name) const {
-  std::vector<std::string_view> names;
-  for (const ModelSpec& spec : specs_) names.push_back(spec.id);
+  const std::vector<std::string_view> names = NamesOf(specs_);
   return {.status = 404,
           .message = fmt::format("the model '{}' is not served here; '{}' {}",
                                  Shortened(std::string(name)), fmt::join(names, "', '"),
@@ -333,6 +341,10 @@ void ModelRegistry::Load(Slot* slot, std::unique_lock<std::mutex>* lock) {
     slot->status.failure = loaded.error().message;
   }
   std::vector<Use> waiting = std::exchange(slot->waiting, {});
+  if (!loaded.ok() && !waiting.empty()) {
+    fmt::print(stderr, "foretoken: warning: the model '{}' could not be loaded: {}\n",
+               slot->spec->id, loaded.error().message);
+  }
   std::vector<Answer> answers;
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     if (loaded.ok()) {
