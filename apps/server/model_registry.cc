@@ -43,10 +43,13 @@ std::uint64_t KvBytes(const ServedModel& served) {
          static_cast<std::uint64_t>(limits.batch);
 }
 
+// Why is the operator's: it may name files of the server.
 ApiError LoadError(const std::string& model, const Error& error) {
   const bool wants_more = error.code == ErrorCode::kUnavailable;  // Memory, say.
   return {.status = wants_more ? 503 : 500,
-          .message = fmt::format("the model '{}' could not be loaded: {}", model, error.message),
+          .message = fmt::format("the model '{}' could not be loaded; the server's standard error "
+                                 "says why",
+                                 model),
           .type = "server_error",
           .code = "model_not_loaded",
           .retry_after = wants_more ? 1 : 0};
@@ -360,6 +363,10 @@ void ModelRegistry::Load(Slot* slot, std::unique_lock<std::mutex>* lock) {
     slot->status.failure = loaded.error().message;
   }
   std::vector<Use> waiting = std::exchange(slot->waiting, {});
+  if (!loaded.ok() && !waiting.empty()) {
+    fmt::print(stderr, "foretoken: warning: the model '{}' could not be loaded: {}\n",
+               slot->spec->id, loaded.error().message);
+  }
   std::vector<Answer> answers;
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     if (loaded.ok()) {

@@ -14,6 +14,7 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 // Models that are all the same; those in `broken` cannot be loaded.
 class Models {
@@ -191,12 +192,25 @@ TEST(ModelRegistry, WhatIsLoadedAlreadyIsNotLoadedAgain) {
   EXPECT_EQ(models.registry->status(0).loads, 1);
 }
 
+TEST(ModelRegistry, OfSeveralModelsOneMustBeNamed) {
+  const Models models({"a", "b"});
+  const auto unnamed = models.registry->Resolve("");
+  ASSERT_TRUE(std::holds_alternative<ApiError>(unnamed));
+  EXPECT_EQ(std::get<ApiError>(unnamed).status, 400);
+  EXPECT_EQ(std::get<ApiError>(unnamed).message,
+            "this server has several models: say which in 'model', one of 'a', 'b'");
+  const auto other = models.registry->Resolve("c");
+  EXPECT_EQ(std::get<ApiError>(other).message, "the model 'c' is not served here; 'a', 'b' are");
+}
+
 TEST(ModelRegistry, WhatCannotBeLoadedIsTriedAgain) {
   Models models({"a", "b"});
   models.broken = true;
   const ModelRegistry::Answer answer = models.Get(0);
   EXPECT_EQ(std::get<ApiError>(answer).status, 500);
-  EXPECT_THAT(std::get<ApiError>(answer).message, HasSubstr("'a' is broken"));
+  EXPECT_THAT(std::get<ApiError>(answer).message, HasSubstr("the model 'a' could not be"));
+  EXPECT_THAT(std::get<ApiError>(answer).message, Not(HasSubstr("broken")))
+      << "why may name files, and is told to the operator";
   EXPECT_EQ(models.registry->status(0).failure, "'a' is broken");
   EXPECT_EQ(models.registry->outcomes(0).of(RequestOutcome::kUnavailable), 1);
   models.registry->Preload(1);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -145,7 +146,8 @@ QueryAnswer LoraAdapters(const Service& service, const HttpRequest&) {
   for (const AdapterSource& adapter : service.model().model->adapters()) {
     list.push_back({{"id", list.size()},
                     {"name", adapter.name},
-                    {"path", adapter.path},
+                    // Without the folders of this machine, which are its operator's.
+                    {"path", std::filesystem::path(adapter.path).filename().string()},
                     {"scale", adapter.scale}});
   }
   return QueryReply{Dump(list), {}};
@@ -199,7 +201,9 @@ OrderedJson ModelJson(const ModelRegistry& models, ModelRegistry::Index model, s
   OrderedJson json = {{"id", spec.id},           {"object", "model"},
                       {"created", since},        {"owned_by", "foretoken"},
                       {"aliases", spec.aliases}, {"status", {{"value", StateName(status.state)}}}};
-  if (!status.failure.empty()) json["status"]["failure"] = status.failure;
+  if (!status.failure.empty()) {
+    json["status"]["failure"] = "could not be loaded; the server's standard error says why";
+  }
   json["max_model_len"] = status.context > 0 ? OrderedJson(status.context) : OrderedJson(nullptr);
   return json;
 }

@@ -150,9 +150,18 @@ std::optional<ApiError> FindTenant(const DatastoreWish& wish, const Caller& call
     *tenant = served.tenant;
     return std::nullopt;
   }
+  if (const Status named = DatastoreFolder::CheckNamespace(name); !named.ok()) {
+    return ApiError{.message = named.error().message, .param = "datastore.namespace"};
+  }
   const Result<std::shared_ptr<DatastoreTenant>> found = served.datastore->Tenant(name);
   if (!found.ok()) {
-    ApiError error{.message = found.error().message, .param = "datastore.namespace"};
+    // Why is the operator's: it may name files of the server.
+    fmt::print(stderr, "foretoken: warning: the namespace '{}' could not be opened: {}\n", name,
+               found.error().message);
+    ApiError error{.message = fmt::format("the namespace '{}' could not be opened; the server's "
+                                          "standard error says why",
+                                          name),
+                   .param = "datastore.namespace"};
     if (found.error().code == ErrorCode::kUnavailable) {
       error.status = 503;
       error.type = "server_error";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,9 +25,11 @@ class DatastoreFolder {
       "default";  ///< The namespace of those that name none.
 
   /// Opens the folder for a model's tokenizer. With `learn` outputs may enter it, and it is made
-  /// where it is missing; without it a folder that is not there is refused.
-  static Result<std::unique_ptr<DatastoreFolder>> Open(const std::string& directory,
-                                                       const LanguageModel& model, bool learn);
+  /// where it is missing, its owner's alone; without it a folder that is not there is refused.
+  /// `log` is told when outputs cannot be written, and when they can again, from any thread.
+  static Result<std::unique_ptr<DatastoreFolder>> Open(
+      const std::string& directory, const LanguageModel& model, bool learn,
+      std::function<void(std::string_view)> log = {});
   ~DatastoreFolder();
 
   /// An error unless a tenant's namespace may have this name.

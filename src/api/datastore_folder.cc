@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "datastore/datastore_tenant.h"
 #include "foretoken/datastore.h"
+#include "foretoken/engine.h"
 
 namespace foretoken {
 
@@ -13,13 +14,14 @@ DatastoreFolder::~DatastoreFolder() = default;
 
 Result<std::unique_ptr<DatastoreFolder>> DatastoreFolder::Open(const std::string& directory,
                                                                const LanguageModel& model,
-                                                               bool learn) {
+                                                               bool learn, LogSink log) {
   const Tokenizer* tokenizer = model.tokenizer();
   if (tokenizer == nullptr) {
     return InvalidInput("a datastore needs a model with a tokenizer; a synthetic one has none");
   }
   DatastoreOptions options;
   options.tokenizer = {model.source().label(), tokenizer->fingerprint(), tokenizer->vocabulary()};
+  options.log = std::move(log);
   FT_ASSIGN_OR_RETURN(auto opened, DatastoreDirectory::Open(directory, options, learn));
   return std::unique_ptr<DatastoreFolder>(new DatastoreFolder(std::move(opened)));
 }

@@ -72,13 +72,14 @@ std::optional<int> DescriptorOf(fs::path path) {
   return std::nullopt;
 }
 
-// Creates a file beside `target` under a name that nobody has, and says which.
-int CreateBeside(const fs::path& target, std::string* name) {
+// Creates a file beside `target` under a name that nobody has, and says which. A link that somebody
+// has put there is a name that is taken.
+int CreateBeside(const fs::path& target, mode_t rights, std::string* name) {
   constexpr int kMostTries = 1000;  // Killed writers leave some behind.
   int descriptor = -1;
   for (int i = 0; i < kMostTries && descriptor < 0; ++i) {
     *name = fmt::format("{}.{}-{}.tmp", target.string(), getpid(), i);
-    descriptor = open(name->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    descriptor = open(name->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, rights);
     if (descriptor < 0 && errno != EEXIST) break;
   }
   return descriptor;
@@ -114,7 +115,7 @@ FileReplacement::~FileReplacement() {
   if (state_ != nullptr && !state_->temporary.empty()) unlink(state_->temporary.c_str());
 }
 
-Result<FileReplacement> FileReplacement::Begin(const fs::path& path) {
+Result<FileReplacement> FileReplacement::Begin(const fs::path& path, mode_t rights) {
   std::error_code ignored;
   const std::optional<int> descriptor = DescriptorOf(path);
   const fs::file_status old = fs::status(path, ignored);
@@ -128,7 +129,7 @@ Result<FileReplacement> FileReplacement::Begin(const fs::path& path) {
     const fs::path linked = fs::weakly_canonical(path, ignored);
     const fs::path target = linked.empty() ? path : linked;
     std::string temporary;
-    state = std::make_unique<State>(CreateBeside(target, &temporary));
+    state = std::make_unique<State>(CreateBeside(target, rights, &temporary));
     state->target = target;
     if (state->file.get() >= 0) state->temporary = temporary;
   }

@@ -308,6 +308,12 @@ bool Datastore::AwaitWriting(const Status& failure, std::uint64_t lost) {
     flushed_ = learned_;
     seal_wanted_ = false;
   });
+  if (options_.log) {
+    options_.log(
+        fmt::format("{}; this is tried again until it works, and outputs are not learned "
+                    "meanwhile",
+                    failure.error().message));
+  }
   for (;;) {
     {
       std::unique_lock lock(mutex_);
@@ -317,6 +323,7 @@ bool Datastore::AwaitWriting(const Status& failure, std::uint64_t lost) {
     }
     if (!BeginLog().ok()) continue;
     Tell([this] { failure_ = {}; });
+    if (options_.log) options_.log(fmt::format("{}: can be written again", directory_.string()));
     return true;
   }
 }

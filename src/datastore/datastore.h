@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -32,6 +33,8 @@ struct DatastoreOptions {
   std::function<int()> today;  ///< Days since the first of January 1970; null: the clock's, UTC.
   bool read_only = false;      ///< Shows what is there now; takes no lock, learns nothing.
   std::shared_ptr<FileSystem> files;  ///< The operating system's where null.
+  /// Told when nothing can be written, and when that works again; may be empty.
+  std::function<void(std::string_view)> log;
 };
 
 /// How learning goes.

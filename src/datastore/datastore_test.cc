@@ -101,6 +101,8 @@ TEST_F(DatastoreTest, LearnsAgainWhenTheDiskHasRoomAgain) {
   DatastoreOptions options = Options();
   options.files = disk;
   options.retry_after = std::chrono::milliseconds(5);
+  std::vector<std::string> said;  // By the datastore's thread, which ends first.
+  options.log = [&said](std::string_view sentence) { said.emplace_back(sentence); };
   const auto learn = [](Datastore* datastore, Token first, int tokens) {
     std::vector<Token> document(static_cast<std::size_t>(tokens), first);
     EXPECT_TRUE(datastore->Learn(document).ok());
@@ -127,6 +129,8 @@ TEST_F(DatastoreTest, LearnsAgainWhenTheDiskHasRoomAgain) {
     EXPECT_EQ(datastore->learning().lost, 2U);
     EXPECT_EQ(datastore->snapshot()->documents(), 3U);
   }
+  EXPECT_THAT(
+      said, ::testing::ElementsAre(HasSubstr("no space left"), HasSubstr("can be written again")));
   const auto again = Open();
   std::vector<Token> firsts;
   for (const auto& document : DocumentsOf(*again->snapshot())) firsts.push_back(document[0]);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/parse_number.h"
+#include "base/private_files.h"
 #include "weights/write_safetensors.h"
 
 namespace foretoken {
@@ -18,11 +19,8 @@ constexpr std::string_view kSuffix = ".safetensors";
 
 // The captures of a folder, which is made where it is not there, the oldest first.
 Result<std::vector<std::filesystem::path>> CapturesIn(const std::filesystem::path& folder) {
+  FT_RETURN_IF_ERROR(MakePrivateFolders(folder));
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    return InvalidInput(fmt::format("{} cannot be made: {}", folder.string(), error.message()));
-  }
   std::vector<std::filesystem::path> captures;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
@@ -103,8 +101,9 @@ Status CaptureWriter::WriteFile() {
                        {{"format", "1"},
                         {"layers", fmt::format("{}", fmt::join(layers, ","))},
                         {"tokenizer", source_.tokenizer}},
-                       entries));
+                       entries, kPrivateFile));
   ++files_;
+  all_texts_ += std::ssize(starts_) - 1;
   all_tokens_ += count;
   for (const SafetensorsEntry& entry : entries) all_bytes_ += std::ssize(entry.data);
   tokens_.clear();

@@ -13,7 +13,7 @@
 namespace foretoken {
 
 /// Writes what a target has answered and computed, in the form that docs/training.md defines: files
-/// capture-00000.safetensors ... of a folder, each whole or not there.
+/// capture-00000.safetensors ... of a folder, each whole or not there, and their owner's alone.
 class CaptureWriter {
  public:
   /// Of which target, and what of it is written: the streams that enter `layers`, which are
@@ -35,14 +35,16 @@ class CaptureWriter {
 
   /// A sequence of which the first `prompt_tokens` are the prompt; `states` [tokens, (layers + 1) *
   /// hidden], the final one last.
+  /// Where a file is full and cannot be written, all that is in it waits for Finish.
   Status Add(std::span<const Token> tokens, std::size_t prompt_tokens,
              std::span<const BFloat16> states);
-  /// What is not written yet.
+  /// Writes what is not written yet. Where that fails it may be tried again.
   Status Finish();
   /// Whether there is something.
   bool unfinished() const { return !tokens_.empty(); }
 
   /// Of what this has written.
+  std::int64_t texts() const { return all_texts_; }
   std::int64_t tokens() const { return all_tokens_; }
   std::int64_t bytes() const { return all_bytes_; }
   int files() const { return files_; }
@@ -58,6 +60,7 @@ class CaptureWriter {
   std::size_t most_bytes_ = 0;  // 0: all are kept.
   int first_ = 0;               // The number of the first file.
   int files_ = 0;
+  std::int64_t all_texts_ = 0;
   std::int64_t all_tokens_ = 0;
   std::int64_t all_bytes_ = 0;
   // Of the file at hand.

@@ -70,7 +70,8 @@ Result<std::unique_ptr<DraftLearner>> DraftLearner::Make(LoadedModel* target, Dr
                       .waiting_bytes = kWaitingBytes,
                       .flush_ns = kFlushNs,
                       .held_back_every = options.held_back_every,
-                      .held_back_most = 4 * options.texts_to_judge}));
+                      .held_back_most = 4 * options.texts_to_judge},
+                     learner->log_));
   std::error_code error;
   fs::create_directories(Candidates(options.folder), error);
   if (error) {
@@ -255,8 +256,10 @@ void DraftLearner::Decide(const std::string& candidate, bool kept, DraftScore ot
                         {"tokens_per_round", other.tokens_per_round()},
                         {"in_use_tokens_per_round", in_use.tokens_per_round()},
                         {"texts", texts}};
-  std::ofstream verdicts(fs::path(options_.folder) / "verdicts.jsonl", std::ios::app);
-  verdicts << verdict.dump() << '\n';
+  const fs::path path = fs::path(options_.folder) / "verdicts.jsonl";
+  std::ofstream verdicts(path, std::ios::app);
+  verdicts << verdict.dump() << std::endl;
+  if (!verdicts) Log(fmt::format("cannot write '{}'", path.string()));
 }
 
 void DraftLearner::Log(const std::string& sentence) const {

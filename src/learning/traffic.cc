@@ -1,5 +1,6 @@
 #include "learning/traffic.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -28,8 +29,8 @@ std::size_t BytesOf(const StatedText& text) { return text.states.size() * sizeof
 }  // namespace
 
 Result<std::unique_ptr<Traffic>> Traffic::Begin(std::filesystem::path folder, const TapShape& shape,
-                                                std::string tokenizer,
-                                                const TrafficLimits& limits) {
+                                                std::string tokenizer, const TrafficLimits& limits,
+                                                LogSink log) {
   FT_CHECK(!shape.points.empty() && shape.points.back() == TapShape::kFinalState);
   std::vector<int> layers(shape.points.begin(), shape.points.end() - 1);
   FT_ASSIGN_OR_RETURN(
@@ -38,11 +39,16 @@ Result<std::unique_ptr<Traffic>> Traffic::Begin(std::filesystem::path folder, co
           std::move(folder),
           {.layers = std::move(layers), .hidden = shape.hidden, .tokenizer = std::move(tokenizer)},
           limits.file_bytes, limits.kept_bytes));
-  return std::unique_ptr<Traffic>(new Traffic(std::move(writer), shape, limits));
+  return std::unique_ptr<Traffic>(new Traffic(std::move(writer), shape, limits, std::move(log)));
 }
 
-Traffic::Traffic(CaptureWriter writer, const TapShape& shape, const TrafficLimits& limits)
-    : shape_(shape), limits_(limits), writer_(std::move(writer)), thread_([this] { Write(); }) {}
+Traffic::Traffic(CaptureWriter writer, const TapShape& shape, const TrafficLimits& limits,
+                 LogSink log)
+    : shape_(shape),
+      limits_(limits),
+      log_(std::move(log)),
+      writer_(std::move(writer)),
+      thread_([this] { Write(); }) {}
 
 Traffic::~Traffic() {
   {
@@ -64,7 +70,7 @@ void Traffic::Take(const DecodedText& text) {
     if (std::ssize(held_back_) > limits_.held_back_most) held_back_.pop_front();
     return;
   }
-  if (!counts_.failure.empty() || waiting_bytes_ + BytesOf(*copy) > limits_.waiting_bytes) {
+  if (waiting_bytes_ + BytesOf(*copy) > limits_.waiting_bytes) {
     ++counts_.left_out;
     return;
   }
@@ -91,34 +97,55 @@ void Traffic::Write() {
   setpriority(PRIO_PROCESS, 0, 19);  // Of this thread only, on Linux.
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto something = [this] { return stop_ || !waiting_.empty(); };
-    const bool unfinished = writer_.unfinished();
-    if (unfinished) {
-      wake_.wait_for(lock, std::chrono::nanoseconds(limits_.flush_ns), something);
-    } else {
-      wake_.wait(lock, something);
-    }
-    const auto texts = std::exchange(waiting_, {});
-    waiting_bytes_ = 0;
+    Await(&lock);
     const bool last = stop_;
-    lock.unlock();
-    Status written;
-    for (const auto& text : texts) {
-      if (written.ok()) {
-        // Of the last token there are no states: nothing was decoded behind it.
-        written = writer_.Add(std::span(text->tokens).first(text->tokens.size() - 1),
-                              static_cast<std::size_t>(text->prompt_tokens), text->states);
-      }
-    }
-    if (written.ok() && texts.empty() && writer_.unfinished()) written = writer_.Finish();
-    lock.lock();
-    counts_.captured += std::ssize(texts);
-    counts_.tokens = writer_.tokens();
-    if (!written.ok()) counts_.failure = written.error().message;
-    if (last && waiting_.empty()) break;
+    const Status written = WriteNext(&lock);
+    Report(written);
+    if (last && (!written.ok() || (waiting_.empty() && !writer_.unfinished()))) break;
   }
-  lock.unlock();
-  (void)writer_.Finish();
+  counts_.left_out += std::ssize(waiting_);
+}
+
+// Until there is something to do: after a failure that is another try.
+void Traffic::Await(std::unique_lock<std::mutex>* lock) {
+  const bool failed = !counts_.failure.empty();
+  const auto something = [&] { return stop_ || (!failed && !waiting_.empty()); };
+  if (failed || writer_.unfinished()) {
+    const std::int64_t most = failed ? limits_.retry_ns : limits_.flush_ns;
+    wake_.wait_for(*lock, std::chrono::nanoseconds(most), something);
+  } else {
+    wake_.wait(*lock, something);
+  }
+}
+
+// A text that waits; where there is none, or the last try has failed, what the writer still has.
+Status Traffic::WriteNext(std::unique_lock<std::mutex>* lock) {
+  std::shared_ptr<const StatedText> text;
+  if (counts_.failure.empty() && !waiting_.empty()) {
+    text = std::move(waiting_.front());
+    waiting_.pop_front();
+    waiting_bytes_ -= BytesOf(*text);
+  }
+  lock->unlock();
+  // Of the last token there are no states: nothing was decoded behind it.
+  const Status written =
+      text == nullptr ? writer_.Finish()
+                      : writer_.Add(std::span(text->tokens).first(text->tokens.size() - 1),
+                                    static_cast<std::size_t>(text->prompt_tokens), text->states);
+  lock->lock();
+  return written;
+}
+
+void Traffic::Report(const Status& written) {
+  const bool failed = !counts_.failure.empty();
+  counts_.captured = writer_.texts();
+  counts_.tokens = writer_.tokens();
+  counts_.failure = written.ok() ? std::string() : written.error().message;
+  if (!log_ || failed == !written.ok()) return;
+  log_(written.ok() ? "captures can be written again"
+                    : fmt::format("{}; this is tried again until it works, and texts for which "
+                                  "there is no room meanwhile are left out",
+                                  counts_.failure));
 }
 
 }  // namespace foretoken

@@ -24,8 +24,9 @@ struct TrafficLimits {
   std::size_t file_bytes = 0;     ///< Of one.
   std::size_t waiting_bytes = 0;  ///< Of texts that are not written yet; more are left out.
   std::int64_t flush_ns = 0;      ///< A text is on disk after so long, however small its file.
-  int held_back_every = 8;        ///< One of so many texts is no capture but held back ...
-  int held_back_most = 32;        ///< ... of which so many, the last ones, are in memory.
+  std::int64_t retry_ns = 5'000'000'000;  ///< From a failure to the next try to write.
+  int held_back_every = 8;                ///< One of so many texts is no capture but held back ...
+  int held_back_most = 32;                ///< ... of which so many, the last ones, are in memory.
 };
 
 /// A text with the states of all of its tokens but the last.
@@ -42,19 +43,22 @@ struct TrafficCounts {
   std::int64_t captured = 0;   ///< Texts on disk, of this process, ...
   std::int64_t tokens = 0;     ///< ... and their tokens.
   std::int64_t held_back = 0;  ///< Texts, since the beginning.
-  std::int64_t left_out = 0;   ///< Texts that came faster than they could be written.
-  std::string failure;         ///< Why captures cannot be written; empty: they can.
+  std::int64_t left_out = 0;   ///< Texts for which there was no room while they waited.
+  std::string failure;         ///< Why captures cannot be written now; empty: they can.
 };
 
 /// Takes the texts that an engine decodes: most are written as captures (docs/training.md), by a
 /// thread of low priority; some are held back, to judge drafts by that were trained on the others.
-/// Thread-safe.
+/// Where captures cannot be written (a full disk) that is tried again and again, and texts wait as
+/// long as there is room for them. Thread-safe.
 class Traffic {
  public:
   /// `shape` is that of the engine's taps, of which the last is the final state; `tokenizer` the
-  /// fingerprint of the target's.
+  /// fingerprint of the target's. `log` is told when captures cannot be written, and when they can
+  /// again.
   static Result<std::unique_ptr<Traffic>> Begin(std::filesystem::path folder, const TapShape& shape,
-                                                std::string tokenizer, const TrafficLimits& limits);
+                                                std::string tokenizer, const TrafficLimits& limits,
+                                                LogSink log = {});
   ~Traffic();
 
   /// Copies the text.
@@ -65,11 +69,16 @@ class Traffic {
   TrafficCounts counts() const;
 
  private:
-  Traffic(CaptureWriter writer, const TapShape& shape, const TrafficLimits& limits);
+  Traffic(CaptureWriter writer, const TapShape& shape, const TrafficLimits& limits, LogSink log);
   void Write();
+  // All under the mutex, which they give up while they wait or write.
+  void Await(std::unique_lock<std::mutex>* lock);
+  Status WriteNext(std::unique_lock<std::mutex>* lock);
+  void Report(const Status& written);
 
   const TapShape shape_;
   const TrafficLimits limits_;
+  const LogSink log_;
   CaptureWriter writer_;  // The thread's only.
 
   mutable std::mutex mutex_;

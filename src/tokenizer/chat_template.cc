@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "json/ordered_json.h"
 
 namespace foretoken {
 namespace {
@@ -15,7 +16,7 @@ using Json = nlohmann::ordered_json;
 /// `text` as JSON of one type; null where it is empty.
 Result<Json> ReadJson(std::string_view name, const std::string& text, Json::value_t type) {
   if (text.empty()) return Json();
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = ParseOrdered(text);
   if (json.type() == type) return json;
   return InvalidInput(fmt::format("the {} of a chat must be a JSON {}, not '{}'", name,
                                   type == Json::value_t::array ? "array" : "object",
@@ -43,6 +44,11 @@ Result<Json> VariablesOf(const ChatInput& chat) {
                       ReadJson("documents", chat.documents, Json::value_t::array));
   FT_ASSIGN_OR_RETURN(const Json variables,
                       ReadJson("template variables", chat.variables, Json::value_t::object));
+  constexpr std::size_t kMostVariables = 256;
+  if (variables.size() > kMostVariables) {
+    return InvalidInput(fmt::format("a chat template is given at most {} variables, not {}",
+                                    kMostVariables, variables.size()));
+  }
   for (const auto& [name, value] : variables.items()) {
     if (data.contains(name)) {
       return InvalidInput(fmt::format(

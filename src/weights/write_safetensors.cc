@@ -3,13 +3,11 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/replace_file.h"
-
 namespace foretoken {
 
 Status WriteSafetensors(const std::filesystem::path& path,
                         const std::map<std::string, std::string>& metadata,
-                        std::span<const SafetensorsEntry> entries) {
+                        std::span<const SafetensorsEntry> entries, mode_t rights) {
   nlohmann::ordered_json header = {{"__metadata__", metadata}};
   std::size_t end = 0;
   for (const SafetensorsEntry& entry : entries) {
@@ -24,7 +22,7 @@ Status WriteSafetensors(const std::filesystem::path& path,
   for (int byte = 0; byte < 8; ++byte) {
     length += static_cast<char>(static_cast<std::uint64_t>(text.size()) >> (8 * byte));
   }
-  FT_ASSIGN_OR_RETURN(FileReplacement file, FileReplacement::Begin(path));
+  FT_ASSIGN_OR_RETURN(FileReplacement file, FileReplacement::Begin(path, rights));
   FT_RETURN_IF_ERROR(file.Write(length + text));
   for (const SafetensorsEntry& entry : entries) {
     FT_RETURN_IF_ERROR(

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/replace_file.h"
 #include "base/result.h"
 
 namespace foretoken {
@@ -20,9 +21,11 @@ struct SafetensorsEntry {
   std::span<const std::byte> data;
 };
 
-/// Writes a safetensors file, whole or not at all, with these metadata.
+/// Writes a safetensors file, whole or not at all, with these metadata and, where it is new, these
+/// rights.
 Status WriteSafetensors(const std::filesystem::path& path,
                         const std::map<std::string, std::string>& metadata,
-                        std::span<const SafetensorsEntry> entries);
+                        std::span<const SafetensorsEntry> entries,
+                        mode_t rights = FileReplacement::kUsualRights);
 
 }  // namespace foretoken

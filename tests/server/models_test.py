@@ -210,13 +210,16 @@ class Models(unittest.TestCase):
                 for _ in range(2):
                     status, _, body = self.ask(server, "bad")
                     self.assertEqual((status, body["error"]["code"]), (500, "model_not_loaded"))
-                    self.assertIn("model.safetensors", body["error"]["message"])
-                self.assertIn("model.safetensors",
-                              server.get("/v1/models/bad")[2]["status"]["failure"])
+                    self.assertIn("'bad' could not be loaded", body["error"]["message"])
+                    self.assertNotIn(folder, body["error"]["message"])
+                failure = server.get("/v1/models/bad")[2]["status"]["failure"]
+                self.assertIn("could not be loaded", failure)
+                self.assertNotIn(folder, failure)
                 self.text(server, "good")
                 weights.write_bytes(whole)  # Whoever puts it right need not start again.
                 self.text(server, "bad")
                 self.assertNotIn("failure", server.get("/v1/models/bad")[2]["status"])
+            self.assertIn(str(weights), server.errors)  # The operator reads where and why.
 
     def test_a_folder_of_models(self):
         with tempfile.TemporaryDirectory() as name:

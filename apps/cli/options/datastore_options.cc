@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "cli/common/terminal.h"
+
 namespace foretoken {
 
 Status DatastoreChoice::Check(std::span<const Mode> modes) const {
@@ -42,7 +44,10 @@ Result<OpenDatastore> OpenChosen(const DatastoreChoice& choice, const LanguageMo
   if (target.tokenizer() == nullptr) {
     return InvalidInput("--datastore needs a model with a tokenizer; a synthetic one has none");
   }
-  FT_ASSIGN_OR_RETURN(open.folder, DatastoreFolder::Open(choice.directory, target, choice.learn));
+  FT_ASSIGN_OR_RETURN(open.folder, DatastoreFolder::Open(choice.directory, target, choice.learn,
+                                                         [](std::string_view warning) {
+                                                           PrintWarning(std::string(warning));
+                                                         }));
   FT_ASSIGN_OR_RETURN(open.tenant, open.folder->Tenant(choice.tenant));
   return open;
 }

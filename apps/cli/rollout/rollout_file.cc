@@ -138,7 +138,7 @@ Status RolloutFile::ReadBefore(const json& header) {
 }
 
 Status RolloutFile::Append(const json& header) {
-  file_.reset(path_.empty() ? stdout : std::fopen(path_.c_str(), "ab"));
+  file_.reset(path_.empty() ? stdout : std::fopen(path_.c_str(), "abe"));
   if (file_ == nullptr) {
     return InvalidInput(fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/private_files.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/terminal.h"
@@ -57,6 +58,10 @@ sigset_t BlockEndingSignals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  // A terminal that closes ends the server as SIGTERM does, but for one that nohup has started.
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
@@ -136,6 +141,17 @@ void WarnOfStrangers(const ServeOptions& options, const std::vector<NamedModel>&
   }
 }
 
+// What lets others in should be its owner's alone.
+void WarnOfOpenKeys(const ServeOptions& options) {
+  for (const std::string& file : {options.api_key_file, options.server.http.tls_key}) {
+    if (file.empty() || !IsReadableByAll(file)) continue;
+    PrintWarning(
+        fmt::format("every account of this machine may read the keys in '{0}': chmod 600 '{0}' "
+                    "keeps them",
+                    file));
+  }
+}
+
 // How the draft has served where there is one model.
 void WarnOfDraft(const server::ModelRegistry& models) {
   const server::ModelRegistry::Lease served = models.size() == 1 ? models.Peek(0) : nullptr;
@@ -168,6 +184,7 @@ Result<int> Serve(ServeOptions options, bool key_given) {
                       server::Server::Start(settings, std::move(specs)));
   FT_RETURN_IF_ERROR(Announce(options, server.get()));
   WarnOfStrangers(options, models);
+  WarnOfOpenKeys(options);
   int signal = 0;
   sigwait(&signals, &signal);
   fmt::print(stderr, "foretoken: ending; running requests have {} seconds (again: end at once)\n",

@@ -8,6 +8,7 @@
 
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "json/ordered_json.h"
 #include "server/api/api_json.h"
 
 namespace foretoken::server {
@@ -80,7 +81,7 @@ void ReadToolList(std::string_view body,
     return fields->Refuse("tools", fmt::format("an array of at most {} functions", kMaxTools));
   }
   if (tools != nullptr && !tools->empty()) {
-    const OrderedJson ordered = OrderedJson::parse(body)["tools"];
+    const OrderedJson ordered = ParseOrdered(body)["tools"];
     OrderedJson all = OrderedJson::array();
     for (std::size_t i = 0; i < tools->size() && fields->ok(); ++i) {
       FieldReader tool = fields->Inner(fmt::format("tools[{}]", i), (*tools)[i]);
@@ -154,7 +155,7 @@ OrderedJson TemplateCall(const std::string& id, const std::string& name,
   OrderedJson parsed = arguments;
   if (arguments.empty()) parsed = OrderedJson::object();
   if (const Result<Json> checked = ParseJson(arguments); checked.ok() && checked->is_object()) {
-    parsed = OrderedJson::parse(arguments);
+    parsed = ParseOrdered(arguments);
   }
   return {{"id", id},
           {"type", "function"},
@@ -226,7 +227,7 @@ void NameToolAnswers(std::vector<ChatMessage>* messages) {
   std::unordered_map<std::string, OrderedJson> names;  // Of functions, by the ids of calls.
   for (ChatMessage& message : *messages) {
     if (message.more.empty()) continue;
-    OrderedJson more = OrderedJson::parse(message.more);
+    OrderedJson more = ParseOrdered(message.more);
     for (const OrderedJson& call : more.value("tool_calls", OrderedJson::array())) {
       names[call["id"].get<std::string>()] = call["function"]["name"];
     }

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "json/ordered_json.h"
 #include "server/api/request_fields.h"
 #include "server/api/tool_fields.h"
 #include "server/doors/anthropic_replies.h"
@@ -80,9 +81,10 @@ void ReadBlocks(FieldReader* message, const OrderedJson& ordered,
   if (role != "user" && role != "assistant") message->Refuse("role", "user or assistant");
   const Json* content = message->Find("content");
   BlocksOf read;
+  const OrderedJson& blocks = ordered["content"];
   for (std::size_t i = 0; i < content->size() && message->ok(); ++i) {
     FieldReader block = message->Inner(fmt::format("content[{}]", i), (*content)[i]);
-    ReadBlock(&block, ordered["content"][i], &read);
+    ReadBlock(&block, blocks[i], &read);
   }
   std::ranges::move(read.results, std::back_inserter(*messages));
   if (role == "user" && read.text.empty()) return;
@@ -93,10 +95,11 @@ void ReadBlocks(FieldReader* message, const OrderedJson& ordered,
 
 // The field `messages`; `ordered` is the body.
 void ReadTurns(FieldReader* body, const OrderedJson& ordered, std::vector<ChatMessage>* messages) {
+  const auto turns = ordered.find("messages");
   ForEachMessage(body, "messages", [&](FieldReader* message, std::size_t i) {
     const Json* content = message->Find("content");
     if (content != nullptr && HasBlocks(*content)) {
-      return ReadBlocks(message, ordered["messages"][i], messages);
+      return ReadBlocks(message, (*turns)[i], messages);
     }
     ReadTurn(message, {.types = kTextTypes, .more = {}}, &messages->emplace_back());
   });
@@ -108,6 +111,7 @@ void ReadAnthropicTools(FieldReader* body, const OrderedJson& ordered, ApiReques
   const Json* tools = body->Find("tools");
   if (tools == nullptr || tools->empty()) return;
   if (!tools->is_array()) return body->Refuse("tools", "an array");
+  const OrderedJson& listed = ordered["tools"];
   OrderedJson all = OrderedJson::array();
   for (std::size_t i = 0; i < tools->size() && body->ok(); ++i) {
     FieldReader fields = body->Inner(fmt::format("tools[{}]", i), (*tools)[i]);
@@ -127,7 +131,7 @@ void ReadAnthropicTools(FieldReader* body, const OrderedJson& ordered, ApiReques
     }
     OrderedJson function = {{"name", tool.name}};
     if (!description.empty()) function["description"] = description;
-    function["parameters"] = ordered["tools"][i]["input_schema"];
+    function["parameters"] = listed[i]["input_schema"];
     tool.parameters = function["parameters"].dump();
     AddTool(std::move(tool), &fields, request);
     fields.Close();
@@ -182,7 +186,7 @@ void ReadThinking(FieldReader* body, ApiRequest* request) {
 
 // The chat: `messages` and, before them, `system`, and the tools that may be called in it.
 void ReadChat(std::string_view body, FieldReader* fields, ApiRequest* request) {
-  const OrderedJson ordered = OrderedJson::parse(body);
+  const OrderedJson ordered = ParseOrdered(body);
   std::string system;
   if (ReadText(fields, "system", kTextTypes, &system)) {
     request->chat.messages.push_back({"system", std::move(system)});

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "json/ordered_json.h"
 #include "server/api/chat_answer.h"
 #include "server/api/tool_fields.h"
 #include "server/doors/anthropic.h"
@@ -117,7 +118,7 @@ class MessageWriter final : public ReplyWriter {
     }
     for (std::size_t i = 0; i < answer_.calls.size(); ++i) {
       const ChatAnswer::Call& call = answer_.calls[i];
-      OrderedJson input = OrderedJson::parse(call.arguments, nullptr, /*allow_exceptions=*/false);
+      OrderedJson input = ParseOrdered(call.arguments);
       if (!input.is_object()) input = OrderedJson::object();  // Cut off.
       content.push_back(CallBlock(i, call.name, std::move(input)));
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "foretoken/json_schema.h"
+#include "json/ordered_json.h"
 #include "server/api/chat_answer.h"
 #include "server/api/request_fields.h"
 #include "server/api/tool_fields.h"
@@ -220,8 +221,7 @@ class LineWriter final : public ReplyWriter {
   static OrderedJson CallsJson(const ChatAnswer& answer) {
     OrderedJson calls = OrderedJson::array();
     for (const ChatAnswer::Call& call : answer.calls) {
-      OrderedJson arguments =
-          OrderedJson::parse(call.arguments, nullptr, /*allow_exceptions=*/false);
+      OrderedJson arguments = ParseOrdered(call.arguments);
       if (!arguments.is_object()) arguments = OrderedJson::object();  // Cut off.
       calls.push_back({{"function", {{"name", call.name}, {"arguments", std::move(arguments)}}}});
     }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "foretoken/json_schema.h"
+#include "json/ordered_json.h"
 #include "server/api/request_fields.h"
 #include "server/api/tool_fields.h"
 #include "server/doors/openai.h"
@@ -17,20 +18,33 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kTextTypes[] = {"input_text", "output_text", "text"};
 
-// Puts a call behind those of a turn, which come last in `more`. As text: read and written again
-// for each, many calls would take long.
-void AddCall(std::string call, std::string* more) {
-  if (more->ends_with("]}")) {
-    more->resize(more->size() - 2);
-    *more += "," + call + "]}";
-    return;
-  }
-  if (more->empty()) *more = "{}";
-  AppendMember("tool_calls", "[" + call + "]", more);
-}
+// The calls of the input's latest turn that has any, put into it when all are known: it may have
+// thousands.
+class TurnCalls {
+ public:
+  explicit TurnCalls(std::vector<ChatMessage>* messages) : messages_(messages) {}
 
-// A function's call joins the turn of the assistant's that it follows.
-void ReadCallItem(FieldReader* item, std::vector<ChatMessage>* messages) {
+  // Of the last turn.
+  void Add(OrderedJson call) {
+    if (turn_ != messages_->size()) Put();
+    turn_ = messages_->size();
+    calls_.push_back(std::move(call));
+  }
+  void Put() {
+    if (calls_.empty()) return;
+    ChatMessage& turn = (*messages_)[turn_ - 1];
+    OrderedJson more = turn.more.empty() ? OrderedJson::object() : ParseOrdered(turn.more);
+    more["tool_calls"] = std::exchange(calls_, OrderedJson::array());
+    turn.more = Dump(more);
+  }
+
+ private:
+  std::vector<ChatMessage>* messages_;
+  OrderedJson calls_ = OrderedJson::array();
+  std::size_t turn_ = 0;  // How many turns there were with it.
+};
+
+void ReadCallItem(FieldReader* item, std::vector<ChatMessage>* messages, TurnCalls* calls) {
   std::string id;
   std::string name;
   std::string arguments;
@@ -40,7 +54,7 @@ void ReadCallItem(FieldReader* item, std::vector<ChatMessage>* messages) {
   if (messages->empty() || messages->back().role != "assistant") {
     messages->push_back({.role = "assistant", .content = {}});
   }
-  AddCall(Dump(TemplateCall(id, name, arguments)), &messages->back().more);
+  calls->Add(TemplateCall(id, name, arguments));
 }
 
 void ReadCallOutput(FieldReader* item, std::vector<ChatMessage>* messages) {
@@ -65,7 +79,7 @@ void ReadThoughts(FieldReader* item, std::vector<ChatMessage>* messages) {
 }
 
 // An item of the input: this server's outputs can be sent back as they are.
-void ReadItem(FieldReader* item, std::vector<ChatMessage>* messages) {
+void ReadItem(FieldReader* item, std::vector<ChatMessage>* messages, TurnCalls* calls) {
   std::string type = "message";
   item->String("type", &type);
   SkipFields(item, {"id", "status", "phase"});
@@ -81,7 +95,7 @@ void ReadItem(FieldReader* item, std::vector<ChatMessage>* messages) {
       messages->push_back(std::move(turn));
     }
   } else if (type == "function_call") {
-    ReadCallItem(item, messages);
+    ReadCallItem(item, messages, calls);
   } else if (type == "function_call_output") {
     ReadCallOutput(item, messages);
   } else if (type == "reasoning") {
@@ -102,9 +116,11 @@ void ReadInput(FieldReader* body, ApiRequest* request) {
   if (input->is_string()) {
     request->chat.messages.push_back({"user", input->get<std::string>()});
   } else {
+    TurnCalls calls(&request->chat.messages);
     ForEachMessage(body, "input", [&](FieldReader* item, std::size_t) {
-      ReadItem(item, &request->chat.messages);
+      ReadItem(item, &request->chat.messages, &calls);
     });
+    calls.Put();
     NameToolAnswers(&request->chat.messages);
   }
 }

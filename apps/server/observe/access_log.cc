@@ -1,5 +1,6 @@
 #include "server/observe/access_log.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/private_files.h"
 #include "base/utf8.h"
 
 namespace foretoken::server {
@@ -20,20 +22,30 @@ std::string Word(std::string_view text) {
   return word;
 }
 
+// Writes a whole line; errno where that fails.
+int Append(const std::string& line, std::FILE* file) {
+  errno = 0;
+  const bool written =
+      std::fwrite(line.data(), 1, line.size(), file) == line.size() && std::fflush(file) == 0;
+  return written ? 0 : errno;
+}
+
 }  // namespace
 
 Result<AccessLog> AccessLog::Open(const std::string& path, bool verbose) {
   AccessLog log;
   log.verbose_ = verbose;
   if (path.empty()) return log;
-  log.file_.reset(std::fopen(path.c_str(), "ae"));
-  if (log.file_ == nullptr) {
+  log.path_ = path;
+  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kPrivateFile);
+  if (file < 0) {
     return InvalidInput(fmt::format("cannot write the log '{}': {}", path, std::strerror(errno)));
   }
+  log.file_.reset(fdopen(file, "a"));
   return log;
 }
 
-void AccessLog::Write(const HttpAccess& access) const {
+void AccessLog::Write(const HttpAccess& access) {
   if (file_ == nullptr && !verbose_) return;
   const auto now = std::chrono::system_clock::now();
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
@@ -42,11 +54,16 @@ void AccessLog::Write(const HttpAccess& access) const {
                   fmt::gmtime(std::chrono::system_clock::to_time_t(now)), ms.count() % 1000,
                   access.head.peer, Word(access.head.method), Word(access.head.path), access.status,
                   access.milliseconds, access.head.id, access.note.empty() ? "" : " ", access.note);
-  for (std::FILE* file : {file_.get(), verbose_ ? stderr : nullptr}) {
-    if (file == nullptr) continue;
-    std::fwrite(line.data(), 1, line.size(), file);
-    std::fflush(file);
+  if (verbose_) Append(line, stderr);
+  if (file_ == nullptr) return;
+  const int reason = Append(line, file_.get());
+  if (reason != 0 && !failed_) {
+    fmt::print(stderr,
+               "foretoken: warning: cannot write the log '{}': {}; lines are lost until that works "
+               "again\n",
+               path_, std::strerror(reason));
   }
+  failed_ = reason != 0;
 }
 
 }  // namespace foretoken::server

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/private_files.h"
+
 namespace foretoken {
 namespace {
 
@@ -55,12 +57,7 @@ class PosixFiles : public FileSystem {
   Result<std::unique_ptr<WritableFile>> OpenToAppend(const fs::path& path) override {
     return Open(path, O_APPEND);
   }
-  Status CreateDirectories(const fs::path& path) override {
-    std::error_code error;
-    fs::create_directories(path, error);
-    if (error) return Failed(path, "created", error.value());
-    return {};
-  }
+  Status CreateDirectories(const fs::path& path) override { return MakePrivateFolders(path); }
   Status Rename(const fs::path& from, const fs::path& to) override {
     if (rename(from.c_str(), to.c_str()) != 0) return Failed(from, "renamed", errno);
     return {};
@@ -86,7 +83,8 @@ class PosixFiles : public FileSystem {
 
  private:
   static Result<std::unique_ptr<WritableFile>> Open(const fs::path& path, int flags) {
-    const int descriptor = open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0644);
+    const int descriptor =
+        open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, kPrivateFile);
     if (descriptor < 0) return Failed(path, "opened for writing", errno);
     return std::unique_ptr<WritableFile>(std::make_unique<PosixFile>(path, descriptor));
   }
@@ -111,7 +109,8 @@ Status PublishFile(FileSystem* files, const fs::path& path,
 
 Result<std::unique_ptr<DirectoryLock>> DirectoryLock::Take(const fs::path& directory) {
   const fs::path path = Path(directory);
-  const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int descriptor =
+      open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kPrivateFile);
   if (descriptor < 0) return Failed(path, "opened", errno);
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     const int reason = errno;

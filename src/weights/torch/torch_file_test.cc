@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <numeric>
 #include <random>
@@ -224,6 +225,23 @@ TEST(TorchFileTest, RefusesStrangePickles) {
   EXPECT_THAT(ErrorOf(FileOf("}q\x01(X\x01" + std::string(3, '\0') + "ah\x01u.")),
               HasSubstr("'a' is a dictionary"));
   EXPECT_THAT(ErrorOf(FileOf(")" + std::string(10000, '\x85') + ".")), HasSubstr("it is a tuple"));
+}
+
+// An instruction takes a byte, and what it makes a hundred.
+TEST(TorchFileTest, RefusesPicklesThatWouldFillTheMemory) {
+  constexpr std::size_t kBytes = 15 << 20;
+  std::string places;
+  for (std::uint32_t i = 0; i < kBytes / 5; ++i) {
+    places += 'r';
+    places.append(reinterpret_cast<const char*>(&i), sizeof(i));
+  }
+  for (const std::string& pickle :
+       {std::string(kBytes, '}'), std::string(kBytes, '('), "N" + std::string(kBytes, '\x94'),
+        "N" + places, ")" + std::string(kBytes, '\x85')}) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_THAT(ErrorOf(FileOf(pickle)), HasSubstr("has a pickle of more than"));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  }
 }
 
 }  // namespace

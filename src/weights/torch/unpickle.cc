@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::size_t kMostDimensions = 8;
 constexpr std::size_t kMostPickleBytes = 16 << 20;
+// What a pickle may keep: an instruction of one byte makes a value of a hundred. A tensor takes
+// about 30 values.
+constexpr std::size_t kMostValues = 1 << 20;
 
 // What a pickle may name: classes of storages, and what makes tensors and dictionaries.
 constexpr std::string_view kOrderedDict = "collections.OrderedDict";
@@ -382,6 +385,10 @@ Result<std::vector<std::pair<std::string_view, PickledTensor>>> Unpickler::Run()
                                  reader_.position() - 1));
     }
     FT_RETURN_IF_ERROR((this->*found->run)());
+    if (values_.size() + stack_.size() + marks_.size() + memo_.size() > kMostValues) {
+      return InvalidInput(
+          fmt::format("{}: has a pickle of more than {} values", where_, kMostValues));
+    }
   }
   const auto top = Pop();
   if (!top) return Damaged();
