@@ -10,6 +10,7 @@
 
 #include "base/exhaustion.h"
 #include "base/utf8.h"
+#include "server/access/foreign_pages.h"
 #include "server/access/loopback.h"
 #include "server/api/request_fields.h"
 #include "server/doors/anthropic.h"
@@ -281,9 +282,12 @@ std::optional<HttpReply> Server::Screen(HttpHead* note) const {
     return reply;
   }
   if (auto refused = Unauthorized(*route, note)) return refused;
-  // Not what a form of a foreign page can send without asking (CORS).
-  if (route->method == "POST" && !head.Field("Content-Type").starts_with(kJson)) {
-    return Refused(415, "the body must be JSON with 'Content-Type: application/json'", door);
+  // What a page of another site can send without asking (CORS): a form, or text.
+  if (route->method == "POST" && !SaysJson(head) && FromForeignPage(head, options_.cors)) {
+    return Refused(415,
+                   "a page of another site may send JSON only, with 'Content-Type: "
+                   "application/json', and only where --cors allows it",
+                   door);
   }
   return std::nullopt;
 }
