@@ -159,8 +159,8 @@ std::variant<ModelRegistry::Index, ApiError> ModelRegistry::Resolve(std::string_
   const Index found = Find(name);
   if (found != kNone) return found;
   if (!name.empty()) return UnknownModel(name);
-  return ApiError{.message = fmt::format("this server has several models: say in 'model' which of "
-                                         "{} is meant",
+  return ApiError{.message = fmt::format("this server has several models: say which in 'model', one "
+                                         "of {}",
                                          Names()),
                   .param = "model",
                   .code = "model_not_found"};

@@ -2,15 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
+#include "base/utf8.h"
 #include "server/doors/anthropic.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
+#include "server/doors/ollama_models.h"
 #include "server/doors/tokenize.h"
 #include "server/metrics.h"
+#include "server/replies.h"
 
 namespace foretoken::server {
 namespace {
@@ -63,18 +68,77 @@ std::string_view StateName(ModelState state) {
   return "";
 }
 
-// `served` is null where the model is not loaded.
-OrderedJson Details(const Service* served) {
+// What is not known of a model whose files cannot be read is empty.
+OrderedJson Details(const ModelCard& card) {
+  const bool known = !card.architecture.empty();
   return {{"parent_model", ""},
-          {"format", "safetensors"},
-          {"family", "llama"},
-          {"families", {"llama"}},
-          {"parameter_size",
-           served == nullptr ? "" : ShortCount(served->model().model->facts().parameters)},
-          {"quantization_level", "unknown"}};
+          {"format", !known      ? ""
+                     : card.gguf ? "gguf"
+                                 : "safetensors"},
+          {"family", card.architecture},
+          {"families", known ? OrderedJson::array({card.architecture}) : OrderedJson(nullptr)},
+          {"parameter_size", known ? ShortCount(card.parameters) : ""},
+          {"quantization_level", card.stored_as}};
+}
+
+// Tokens of a sequence at most, whether the model is loaded or not.
+int ContextOf(const ModelSpec& spec, const ModelCard& card) {
+  return spec.context > 0 ? std::min(spec.context, card.max_context) : card.max_context;
+}
+
+// What clients may ask of a model, as Ollama names it.
+OrderedJson CapabilitiesOf(const ModelCard& card) {
+  OrderedJson capabilities = OrderedJson::array({card.embeds ? "embedding" : "completion"});
+  if (card.calls_tools) capabilities.push_back("tools");
+  if (card.fills_gaps) capabilities.push_back("insert");
+  if (card.thinks) capabilities.push_back("thinking");
+  return capabilities;
+}
+
+// A model's figures by the names that GGUF files have for them.
+OrderedJson ModelInfo(const ModelSpec& spec, const ModelCard& card) {
+  OrderedJson info = {{"general.architecture", card.architecture},
+                      {"general.basename", spec.id},
+                      {"general.parameter_count", card.parameters}};
+  if (!card.name.empty()) info["general.name"] = card.name;
+  const std::pair<std::string_view, int> figures[] = {{"context_length", ContextOf(spec, card)},
+                                                      {"embedding_length", card.hidden},
+                                                      {"block_count", card.layers},
+                                                      {"feed_forward_length", card.intermediate},
+                                                      {"attention.head_count", card.heads},
+                                                      {"attention.head_count_kv", card.kv_heads},
+                                                      {"vocab_size", card.vocabulary}};
+  for (const auto& [name, figure] : figures) {
+    info[fmt::format("{}.{}", card.architecture, name)] = figure;
+  }
+  return info;
+}
+
+ApiError UnreadModel(const std::string& model, const Error& error) {
+  return {.status = 500,
+          .message = fmt::format("the files of '{}' cannot be read: {}", model, error.message),
+          .type = "server_error",
+          .code = "model_not_loaded"};
+}
+
+// One of Ollama's lists of models.
+OrderedJson OllamaEntry(const ModelSpec& spec, const ModelCard& card) {
+  return {{"name", spec.id},
+          {"model", spec.id},
+          {"size", spec.bytes},
+          {"digest", card.fingerprint},
+          {"details", Details(card)}};
 }
 
 }  // namespace
+
+HttpReply ReplyOf(const QueryAnswer& answer, const Door& door) {
+  if (const auto* error = std::get_if<ApiError>(&answer)) return ErrorReply(*error, door);
+  const auto& found = std::get<QueryReply>(answer);
+  HttpReply reply{.content_type = "application/json", .body = found.body};
+  NameIgnored(found.ignored, &reply);
+  return reply;
+}
 
 QueryAnswer Tokenize(const Service& service, const HttpRequest& request) {
   const Result<TokenizeRequest> parsed = ParseTokenizeRequest(request.body);
@@ -164,6 +228,36 @@ OrderedJson DraftsJson(const Engine& engine, const std::vector<std::string>& dra
   return by_mode;
 }
 
+// What llama.cpp's clients read.
+OrderedJson LlamaProps(const Service& service) {
+  const ServedModel& served = service.model();
+  const EngineLimits limits = served.engine->limits();
+  const Tokenizer& tokenizer = served.tokenizer();
+  const CallForm* calls = tokenizer.chat_format().calls;
+  const auto name = [&tokenizer](std::optional<Token> token) {
+    return token.has_value() ? std::string(tokenizer.TokenName(*token)) : std::string();
+  };
+  const std::vector<Token> ends = tokenizer.eos();
+  OrderedJson params = SamplingJson(service.options().defaults.sampling);
+  params["repeat_penalty"] = params["repetition_penalty"];
+  params["n_predict"] =
+      service.options().defaults.max_tokens > 0 ? service.options().defaults.max_tokens : -1;
+  return {{"default_generation_settings",
+           {{"n_ctx", limits.context},
+            {"speculative", served.engine->plan().mode != Mode::kAr},
+            {"params", std::move(params)}}},
+          {"total_slots", limits.batch},
+          {"model_alias", service.id()},
+          {"model_path", served.model->source().path},
+          {"modalities", {{"vision", false}, {"audio", false}}},
+          {"chat_template_caps",
+           {{"supports_tools", calls != nullptr},
+            {"supports_tool_calls", calls != nullptr},
+            {"supports_parallel_tool_calls", calls != nullptr && calls->several}}},
+          {"bos_token", name(tokenizer.bos())},
+          {"eos_token", name(ends.empty() ? std::nullopt : std::optional(ends.front()))}};
+}
+
 OrderedJson PropsJson(const Service& service) {
   const ServedModel& served = service.model();
   const EngineLimits limits = served.engine->limits();
@@ -172,27 +266,30 @@ OrderedJson PropsJson(const Service& service) {
   const std::vector<std::string>& drafts = served.drafts;
   std::vector<std::string> modes;
   for (const Mode mode : OfferedModes(*served.engine)) modes.emplace_back(ModeName(mode));
-  return {{"model", service.id()},
-          {"draft", drafts.empty() ? OrderedJson(nullptr) : OrderedJson(drafts.front())},
-          {"drafts", DraftsJson(*served.engine, drafts)},
-          {"context", limits.context},
-          {"vocabulary", tokenizer.vocabulary()},
-          {"tokenizer_fingerprint", tokenizer.fingerprint()},
-          {"chat", tokenizer.has_chat_template()},
-          {"tool_format", calls == nullptr ? OrderedJson(nullptr) : OrderedJson(calls->name)},
-          {"not_used", served.model->facts().not_used},
-          {"modes", modes},
-          {"speculation", PlanJson(served.engine->plan())},
-          {"recent_kv", KvJson(service.engine().stats().Published().recent_kv)},
-          {"sampling", SamplingJson(service.options().defaults.sampling)},
-          {"limits",
-           {{"batch", limits.batch},
-            {"queue", limits.queue},
-            {"client_sequences", service.ClientShare()},
-            {"lookahead", limits.lookahead},
-            {"cache_budget", limits.cache_budget},
-            {"choices", kMaxChoices},
-            {"request_seconds", service.options().request_seconds}}}};
+  OrderedJson props = {
+      {"model", service.id()},
+      {"draft", drafts.empty() ? OrderedJson(nullptr) : OrderedJson(drafts.front())},
+      {"drafts", DraftsJson(*served.engine, drafts)},
+      {"context", limits.context},
+      {"vocabulary", tokenizer.vocabulary()},
+      {"tokenizer_fingerprint", tokenizer.fingerprint()},
+      {"chat", tokenizer.has_chat_template()},
+      {"tool_format", calls == nullptr ? OrderedJson(nullptr) : OrderedJson(calls->name)},
+      {"not_used", served.model->facts().not_used},
+      {"modes", modes},
+      {"speculation", PlanJson(served.engine->plan())},
+      {"recent_kv", KvJson(service.engine().stats().Published().recent_kv)},
+      {"sampling", SamplingJson(service.options().defaults.sampling)},
+      {"limits",
+       {{"batch", limits.batch},
+        {"queue", limits.queue},
+        {"client_sequences", service.ClientShare()},
+        {"lookahead", limits.lookahead},
+        {"cache_budget", limits.cache_budget},
+        {"choices", kMaxChoices},
+        {"request_seconds", service.options().request_seconds}}}};
+  props.update(LlamaProps(service));
+  return props;
 }
 
 OrderedJson ModelJson(const ModelRegistry& models, ModelRegistry::Index model, std::int64_t since) {
@@ -201,6 +298,8 @@ OrderedJson ModelJson(const ModelRegistry& models, ModelRegistry::Index model, s
   OrderedJson json = {{"id", spec.id},           {"object", "model"},
                       {"created", since},        {"owned_by", "foretoken"},
                       {"aliases", spec.aliases}, {"status", {{"value", StateName(status.state)}}}};
+  // As Anthropic's clients read it.
+  json.update({{"type", "model"}, {"display_name", spec.id}, {"created_at", OllamaTime(since)}});
   if (!status.failure.empty()) {
     json["status"]["failure"] = "could not be loaded; the server's standard error says why";
   }
@@ -208,46 +307,95 @@ OrderedJson ModelJson(const ModelRegistry& models, ModelRegistry::Index model, s
   return json;
 }
 
-OrderedJson OllamaTags(const ModelRegistry& models, std::int64_t since) {
+// OpenAI's list, and Anthropic's, which is all there is.
+OrderedJson ModelsJson(const ModelRegistry& models, std::int64_t since) {
   OrderedJson list = OrderedJson::array();
   for (ModelRegistry::Index i = 0; i < models.size(); ++i) {
-    const ModelSpec& spec = models.spec(i);
-    const ModelRegistry::Lease served = models.Peek(i);
-    list.push_back({{"name", spec.id},
-                    {"model", spec.id},
-                    {"modified_at", OllamaTime(since)},
-                    {"size", spec.bytes},
-                    {"digest", served == nullptr ? "" : served->model().tokenizer().fingerprint()},
-                    {"details", Details(served.get())}});
+    list.push_back(ModelJson(models, i, since));
+  }
+  return {{"object", "list"},
+          {"data", std::move(list)},
+          {"has_more", false},
+          {"first_id", models.spec(0).id},
+          {"last_id", models.spec(models.size() - 1).id}};
+}
+
+OrderedJson OllamaTags(const ModelRegistry& models, ModelCards* cards, std::int64_t since) {
+  OrderedJson list = OrderedJson::array();
+  for (ModelRegistry::Index i = 0; i < models.size(); ++i) {
+    list.push_back(OllamaEntry(models.spec(i), *cards->Known(i)));
+    list.back()["modified_at"] = OllamaTime(since);
   }
   return {{"models", std::move(list)}};
 }
 
-QueryAnswer OllamaShow(const ModelRegistry& models, std::int64_t since,
-                       const HttpRequest& request) {
-  const Result<ApiRequest> asked = ReadOllamaShow(request.body, models.spec(0).options.defaults);
-  if (!asked.ok()) return Refusal(asked.error());
-  const ModelRegistry::Index found = models.Find(asked->model);
-  if (found == ModelRegistry::kNone) return models.UnknownModel(asked->model);
-  const ModelRegistry::Lease served = models.Peek(found);
-  const SamplingParams& sampling = models.spec(found).options.defaults.sampling;
-  OrderedJson info = {{"general.architecture", "llama"}};
-  if (served != nullptr) {
-    info["general.parameter_count"] = served->model().model->facts().parameters;
-    info["llama.context_length"] = served->model().engine->limits().context;
+OrderedJson OllamaRunning(const ModelRegistry& models, ModelCards* cards) {
+  using std::chrono::steady_clock;
+  using std::chrono::system_clock;
+  OrderedJson list = OrderedJson::array();
+  for (ModelRegistry::Index i = 0; i < models.size(); ++i) {
+    const ModelStatus status = models.status(i);
+    if (status.state != ModelState::kLoaded) continue;
+    OrderedJson entry = OllamaEntry(models.spec(i), *cards->Known(i));
+    entry["size"] = status.bytes;
+    entry["size_vram"] = 0;
+    entry["context_length"] = status.context;
+    entry["expires_at"] = "9999-12-31T23:59:59Z";
+    if (status.leaves.has_value()) {
+      const auto left =
+          std::chrono::duration_cast<std::chrono::seconds>(*status.leaves - steady_clock::now());
+      entry["expires_at"] = OllamaTime(system_clock::to_time_t(system_clock::now() + left));
+    }
+    list.push_back(std::move(entry));
   }
+  return {{"models", std::move(list)}};
+}
+
+QueryAnswer OllamaShow(const ModelRegistry& models, ModelCards* cards, std::int64_t since,
+                       const HttpRequest& request) {
+  const Result<ApiRequest> asked = ReadOllamaModel(request.body, models.spec(0).options.defaults);
+  if (!asked.ok()) return Refusal(asked.error());
+  const auto found = models.Resolve(asked->model);
+  if (const auto* error = std::get_if<ApiError>(&found)) return *error;
+  const auto index = std::get<ModelRegistry::Index>(found);
+  const ModelSpec& spec = models.spec(index);
+  const Result<ModelCards::Card> read = cards->Of(index);
+  if (!read.ok()) return UnreadModel(spec.id, read.error());
+  const ModelCard& card = **read;
+  const SamplingParams& sampling = spec.options.defaults.sampling;
   const OrderedJson shown = {
+      {"license", card.license},
       {"modelfile", ""},
-      {"parameters", fmt::format("temperature {}\ntop_k {}\ntop_p {}\nmin_p {}\n"
+      {"parameters", fmt::format("num_ctx {}\ntemperature {}\ntop_k {}\ntop_p {}\nmin_p {}\n"
                                  "repeat_penalty {}",
-                                 sampling.temperature, sampling.top_k, sampling.top_p,
-                                 sampling.min_p, sampling.repetition_penalty)},
-      {"template", ""},
-      {"details", Details(served.get())},
-      {"model_info", std::move(info)},
-      {"capabilities", OrderedJson::array({"completion"})},
+                                 ContextOf(spec, card), sampling.temperature, sampling.top_k,
+                                 sampling.top_p, sampling.min_p, sampling.repetition_penalty)},
+      {"template", card.chat_template},
+      {"details", Details(card)},
+      {"model_info", ModelInfo(spec, card)},
+      {"capabilities", CapabilitiesOf(card)},
       {"modified_at", OllamaTime(since)}};
   return QueryReply{Dump(shown), asked->ignored};
+}
+
+std::variant<HttpReply, ApiError> OllamaPull(const ModelRegistry& models,
+                                             const HttpRequest& request) {
+  const Result<ApiRequest> asked = ReadOllamaModel(request.body, models.spec(0).options.defaults);
+  if (!asked.ok()) return Refusal(asked.error());
+  if (models.Find(asked->model) == ModelRegistry::kNone) {
+    return ApiError{
+        .status = 403,
+        .message = fmt::format("this server fetches no models for its clients, and '{}' is none of "
+                               "those that it serves: its operator can fetch it with 'foretoken "
+                               "pull' and start the server with it",
+                               Shortened(asked->model)),
+        .param = "model",
+        .code = "models_fixed"};
+  }
+  const std::string success = Dump({{"status", "success"}});
+  if (!asked->stream) return HttpReply{.content_type = "application/json", .body = success};
+  return HttpReply{.content_type = std::string(OllamaChatDoor().stream_type),
+                   .body = Dump({{"status", "pulling manifest"}}) + "\n" + success + "\n"};
 }
 
 }  // namespace foretoken::server

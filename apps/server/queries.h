@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/http/http_message.h"
+#include "server/model_cards.h"
 #include "server/model_registry.h"
 #include "server/service.h"
 
@@ -18,6 +19,8 @@ struct QueryReply {
   std::vector<std::string> ignored;  ///< Fields that were sent and mean nothing here.
 };
 using QueryAnswer = std::variant<QueryReply, ApiError>;
+/// An error in the form of `door`.
+HttpReply ReplyOf(const QueryAnswer& answer, const Door& door);
 
 // ... of a loaded model.
 
@@ -46,8 +49,16 @@ OrderedJson PropsJson(const Service& service);
 
 /// OpenAI's: one model.
 OrderedJson ModelJson(const ModelRegistry& models, ModelRegistry::Index model, std::int64_t since);
-/// Ollama's: the models there are, and what is known of one.
-OrderedJson OllamaTags(const ModelRegistry& models, std::int64_t since);
-QueryAnswer OllamaShow(const ModelRegistry& models, std::int64_t since, const HttpRequest& request);
+/// All of them.
+OrderedJson ModelsJson(const ModelRegistry& models, std::int64_t since);
+/// Ollama's: the models there are, those that are loaded, and what is known of one.
+OrderedJson OllamaTags(const ModelRegistry& models, ModelCards* cards, std::int64_t since);
+OrderedJson OllamaRunning(const ModelRegistry& models, ModelCards* cards);
+QueryAnswer OllamaShow(const ModelRegistry& models, ModelCards* cards, std::int64_t since,
+                       const HttpRequest& request);
+/// ... and the answer to who wants to have one fetched: that it is there, or that it must be
+/// fetched otherwise.
+std::variant<HttpReply, ApiError> OllamaPull(const ModelRegistry& models,
+                                             const HttpRequest& request);
 
 }  // namespace foretoken::server

@@ -11,6 +11,7 @@
 
 #include "base/exhaustion.h"
 #include "base/utf8.h"
+#include "server/access/foreign_pages.h"
 #include "server/access/loopback.h"
 #include "server/api/request_fields.h"
 #include "server/doors/anthropic.h"
@@ -25,16 +26,13 @@
 namespace foretoken::server {
 namespace {
 
-constexpr char kJson[] = "application/json";
 constexpr int kWorkThreads = 4;
 constexpr int kMaxWaiting = 1024;  // Requests of one client that wait to be read.
 
-HttpReply QueryReplyTo(const QueryAnswer& answer, const Door& door) {
-  if (const auto* error = std::get_if<ApiError>(&answer)) return ErrorReply(*error, door);
-  const auto& found = std::get<QueryReply>(answer);
-  HttpReply reply{.content_type = kJson, .body = found.body};
-  NameIgnored(found.ignored, &reply);
-  return reply;
+// Whose form an error has at a path where nothing is.
+const Door& DoorAt(std::string_view path) {
+  if (path.starts_with("/api/")) return OllamaChatDoor();
+  return path.starts_with("/v1/messages") ? AnthropicDoor() : ChatDoor();
 }
 
 // What the server refuses before it looks at what is asked.
@@ -159,8 +157,8 @@ void Server::WithModel(const std::variant<ModelRegistry::Index, ApiError>& model
   if (now.has_value()) answer(*now);
 }
 
-void Server::AddDoor(const Door& door) {
-  routes_[std::string(door.path)] = {
+void Server::AddDoor(const Door& door, std::string_view path) {
+  routes_[std::string(path)] = {
       .method = "POST",
       .door = &door,
       .answer = [this, &door](const HeldRequest& request, const HttpExchange& exchange) {
@@ -177,7 +175,7 @@ void Server::AddDoor(const Door& door) {
 void Server::AddQuery(const std::string& method, const std::string& path, const Door& door,
                       Query query) {
   const auto reply = [&door, query](const Service& service, const HttpRequest& request) {
-    return QueryReplyTo(query(service, request), door);
+    return ReplyOf(query(service, request), door);
   };
   routes_[path] = {.method = method,
                    .door = &door,
@@ -195,10 +193,19 @@ void Server::AddQuery(const std::string& method, const std::string& path, const 
 void Server::AddRoutes() {
   for (const Door* door :
        {&ChatDoor(), &CompletionDoor(), &ResponsesDoor(), &AnthropicDoor(), &LlamaCppDoor(),
-        &OllamaChatDoor(), &OllamaGenerateDoor(), &EmbeddingsDoor(), &OllamaEmbedDoor(),
-        &OllamaEmbeddingsDoor(), &LlamaCppEmbeddingDoor()}) {
+        &LlamaCppInfillDoor(), &EmbeddingsDoor(), &LlamaCppEmbeddingDoor()}) {
     AddDoor(*door);
   }
+  // As llama.cpp has them, whose paths without /v1 are its own forms where it has any.
+  AddDoor(ChatDoor(), "/chat/completions");
+  AddDoor(LlamaCppDoor(), "/completions");
+  AddDoor(LlamaCppEmbeddingDoor(), "/embeddings");
+  for (const Door* door :
+       {&OllamaChatDoor(), &OllamaGenerateDoor(), &OllamaEmbedDoor(), &OllamaEmbeddingsDoor()}) {
+    AddOllamaDoor(*door);
+  }
+  AddOllamaQueries();
+  AddModelRoutes();
   AddQuery("POST", "/v1/messages/count_tokens", AnthropicDoor(), CountTokens);
   AddQuery("GET", "/slots", LlamaCppDoor(), Slots);
   AddQuery("GET", "/lora-adapters", LlamaCppDoor(), LoraAdapters);
@@ -207,24 +214,19 @@ void Server::AddRoutes() {
   AddQuery("POST", "/detokenize", ChatDoor(), Detokenize);
   AddQuery("GET", "/props", ChatDoor(), [this](const Service& service, const HttpRequest&) {
     OrderedJson props = {{"version", options_.version}};
+    props["build_info"] = "foretoken " + options_.version;
     props.update(PropsJson(service));
+    props["chat_template"] = cards_.Known(models_.Find(service.id()))->chat_template;
     props["limits"]["body_bytes"] = options_.http.limits.body_bytes;
     return QueryAnswer(QueryReply{Dump(props), {}});
   });
   Get("/v1/models", &Server::Models);
+  Get("/models", &Server::Models);
   Get("/v1/models/", &Server::Model);
-  Get("/api/tags", &Server::Tags);
-  Get("/api/version", &Server::Version);
   Get("/health", &Server::Health, /*open=*/true);
+  Get("/v1/health", &Server::Health, /*open=*/true);
   Get("/metrics", &Server::Metrics);
   Get("/stats", &Server::Stats);
-  routes_["/api/show"] = {
-      .method = "POST",
-      .door = &OllamaChatDoor(),
-      .answer = [this](const HeldRequest& request, const HttpExchange& exchange) {
-        exchange.Reply(QueryReplyTo(OllamaShow(models_, began_, *request), OllamaChatDoor()));
-      }};
-  for (const char* path : {"/api/tags", "/api/version"}) routes_[path].door = &OllamaChatDoor();
   AddPage();
 }
 
@@ -272,7 +274,8 @@ std::optional<HttpReply> Server::Screen(HttpHead* note) const {
         {.status = 404,
          .message = fmt::format("there is no {} here; docs/api.md lists what there is",
                                 Shortened(head.path)),
-         .code = "unknown_url"});
+         .code = "unknown_url"},
+        DoorAt(head.path));
   }
   const Door& door = *route->door;
   const bool asks =
@@ -286,9 +289,12 @@ std::optional<HttpReply> Server::Screen(HttpHead* note) const {
     return reply;
   }
   if (auto refused = Unauthorized(*route, note)) return refused;
-  // Not what a form of a foreign page can send without asking (CORS).
-  if (route->method == "POST" && !head.Field("Content-Type").starts_with(kJson)) {
-    return Refused(415, "the body must be JSON with 'Content-Type: application/json'", door);
+  // What a page of another site can send without asking (CORS): a form, or text.
+  if (route->method == "POST" && !SaysJson(head) && FromForeignPage(head, options_.cors)) {
+    return Refused(415,
+                   "a page of another site may send JSON only, with 'Content-Type: "
+                   "application/json', and only where --cors allows it",
+                   door);
   }
   return std::nullopt;
 }
@@ -388,13 +394,7 @@ std::optional<ApiError> Server::Unready() const {
                   .code = "loading"};
 }
 
-HttpReply Server::Models(const HttpRequest&) {
-  OrderedJson list = OrderedJson::array();
-  for (ModelRegistry::Index i = 0; i < models_.size(); ++i) {
-    list.push_back(ModelJson(models_, i, began_));
-  }
-  return JsonReply({{"object", "list"}, {"data", std::move(list)}});
-}
+HttpReply Server::Models(const HttpRequest&) { return JsonReply(ModelsJson(models_, began_)); }
 
 HttpReply Server::Model(const HttpRequest& request) {
   const std::string name = request.head.path.substr(std::string_view("/v1/models/").size());
@@ -402,10 +402,6 @@ HttpReply Server::Model(const HttpRequest& request) {
   if (found == ModelRegistry::kNone) return ErrorReply(models_.UnknownModel(name));
   return JsonReply(ModelJson(models_, found, began_));
 }
-
-HttpReply Server::Tags(const HttpRequest&) { return JsonReply(OllamaTags(models_, began_)); }
-
-HttpReply Server::Version(const HttpRequest&) { return JsonReply({{"version", options_.version}}); }
 
 HttpReply Server::Health(const HttpRequest&) {
   if (auto error = Unready()) return ErrorReply(*error);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "server/access/client_places.h"
 #include "server/doors/openai.h"
 #include "server/http/http_server.h"
+#include "server/model_cards.h"
 #include "server/model_registry.h"
 #include "server/observe/access_log.h"
 #include "server/queries.h"
@@ -68,7 +70,14 @@ class Server {
 
   void AddRoutes();
   void Get(const std::string& path, Handler handler, bool open = false);
-  void AddDoor(const Door& door);
+  void AddDoor(const Door& door, std::string_view path);
+  void AddDoor(const Door& door) { AddDoor(door, door.path); }
+  void AddOllamaDoor(const Door& door);
+  void AddOllamaQueries();
+  void AddModelRoutes();
+  void AddModelSwitch(const std::string& path, std::function<void(ModelRegistry::Index)> change);
+  void AddRefusal(const std::string& method, const std::string& path, const Door& door,
+                  ApiError error);
   void AddQuery(const std::string& method, const std::string& path, const Door& door, Query query);
   void AddPage();
   const Route* FindRoute(const std::string& path) const;
@@ -94,7 +103,6 @@ class Server {
   HttpReply Health(const HttpRequest& request);
   HttpReply Metrics(const HttpRequest& request);
   HttpReply Stats(const HttpRequest& request);
-  HttpReply Tags(const HttpRequest& request);
   HttpReply Version(const HttpRequest& request);
 
   const ServerOptions options_;
@@ -111,6 +119,7 @@ class Server {
   // pool's use models.
   std::unique_ptr<HttpServer> http_;
   ModelRegistry models_;
+  ModelCards cards_{&models_};
   std::unique_ptr<WorkPool> pool_;
   bool stopped_ = false;
 };

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 #include "base/exhaustion.h"
 #include "base/utf8.h"
 #include "foretoken/receipt.h"
 #include "server/adapters.h"
+#include "server/api/gap_prompt.h"
 
 namespace foretoken::server {
 namespace {
@@ -56,6 +58,8 @@ std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, Pr
   for (const ApiPrompt& prompt : api.prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
     if (text != nullptr) longest = std::max(longest, text->size());
+    const auto* gap = std::get_if<ApiGap>(&prompt);
+    if (gap != nullptr) longest = std::max(longest, gap->before.size() + gap->behind.size());
   }
   bounds.tokens = static_cast<std::int64_t>(longest / (kFolding * longest_token));
   bounds.at_least = true;
@@ -70,6 +74,32 @@ std::optional<ApiError> CheckDimensions(const std::optional<EmbeddingWish>& wish
                                          "have: a part of one means nothing",
                                          hidden),
                   .param = "dimensions"};
+}
+
+// Adds the tokens of the prompts of a completion, and to `stop` those that end what fills a gap.
+std::optional<ApiError> EncodePrompts(const Door& door, const ApiRequest& api,
+                                      const Tokenizer& tokenizer, int limit,
+                                      std::vector<std::vector<Token>>* prompts, StopRules* stop) {
+  for (const ApiPrompt& prompt : api.prompts) {
+    if (const auto* text = std::get_if<std::string>(&prompt)) {
+      prompts->push_back(tokenizer.Encode(*text, true, api.parse_special));
+    } else if (const auto* gap = std::get_if<ApiGap>(&prompt)) {
+      const FillMarks marks = FindFillMarks(tokenizer);
+      if (!marks.complete()) {
+        return ApiError{.message =
+                            "the model does not support infill (Ollama's 'insert'): its "
+                            "vocabulary has no tokens that stand before the text in front "
+                            "of a gap, behind it and in it",
+                        .param = std::string(door.prompt),
+                        .code = "no_infill"};
+      }
+      prompts->push_back(GapPrompt(*gap, tokenizer, marks, limit));
+      std::ranges::copy(GapEnds(marks), std::back_inserter(stop->stop_tokens));
+    } else {
+      prompts->push_back(std::get<std::vector<Token>>(prompt));
+    }
+  }
+  return std::nullopt;
 }
 
 // How a client asks for less.
@@ -177,10 +207,11 @@ std::optional<ApiError> FindTenant(const DatastoreWish& wish, const Caller& call
 std::optional<ApiError> Constrain(const ApiRequest& api, const ChatReading& reading,
                                   const LanguageModel& model, SamplingParams* sampling) {
   if (!api.tools.empty() && reading.format.calls == nullptr) {
+    // Ollama's clients know by the first words that they must do without.
     return ApiError{.message =
-                        "the model's chat template writes no calls of tools in a form that this "
-                        "server knows; the form can be given with --tool-format, or another "
-                        "template with --chat-template",
+                        "the model does not support tools: its chat template writes no calls of "
+                        "them in a form that this server knows; the form can be given with "
+                        "--tool-format, or another template with --chat-template",
                     .param = "tools"};
   }
   Result<std::string> grammar = api.format.grammar;
@@ -310,11 +341,8 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       admitted->reading.in_reasoning = false;
     }
   }
-  for (const ApiPrompt& prompt : api.prompts) {
-    const auto* text = std::get_if<std::string>(&prompt);
-    prompts.push_back(text != nullptr ? tokenizer.Encode(*text, true, api.parse_special)
-                                      : std::get<std::vector<Token>>(prompt));
-  }
+  StopRules stop = api.stop;
+  if (auto error = EncodePrompts(door, api, tokenizer, limit, &prompts, &stop)) return error;
   if (auto error = CheckDimensions(api.embedding, served.model->facts().hidden)) return error;
   if (auto error = CheckMode(api.speculation, *served.engine)) return error;
   SamplingParams sampling = api.sampling;
@@ -338,7 +366,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       request.prompt = prompt;
       request.sampling = sampling;
       request.sampling.seed = seed + static_cast<std::uint64_t>(i);
-      request.stop = api.stop;
+      request.stop = stop;
       if (request.stop.max_tokens == 0 && !api.prompt_only) request.stop.max_tokens = context;
       if (api.scores_prompts()) {
         request.prompt_logprobs = sampling.top_logprobs;

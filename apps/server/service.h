@@ -65,6 +65,8 @@ struct ModelSpec {
   std::string id;                    ///< As clients and replies call it.
   std::vector<std::string> aliases;  ///< What clients may call it besides.
   ServiceOptions options;            ///< Of the requests for it.
+  ModelSource source;                ///< Its files.
+  int context = 0;                   ///< Tokens of a sequence at most; 0: all that it can have.
   CoreSet cores;                     ///< That it computes on.
   std::uint64_t bytes = 0;           ///< Of its files: about what its weights take.
   ModelLoader load;

@@ -206,7 +206,7 @@ class Keys(unittest.TestCase):
             status, _, body = server.post("/v1/messages/count_tokens", {"messages": MESSAGES},
                                           headers={"x-api-key": "secret"})
             self.assertEqual(status, 200, body)
-            status, _, body = server.post("/api/chat", {"messages": []},
+            status, _, body = server.post("/api/chat", {"messages": "Hi"},
                                           headers={"Authorization": "Bearer secret"})
             self.assertEqual(status, 400)
             self.assertIn("'messages'", body["error"])

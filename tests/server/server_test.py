@@ -267,7 +267,9 @@ class Refusals(Shared):
         self.refuse(self.server.post("/v1/chat/completions", "{nope"), 400, saying="not valid JSON")
         self.refuse(self.server.post("/v1/chat/completions", ""), 400, saying="empty")
         self.refuse(self.server.post("/v1/chat/completions", "a=b", headers={
-            "Content-Type": "text/plain"}), 415)
+            "Content-Type": "text/plain", "Origin": "http://evil.example"}), 415)
+        self.refuse(self.server.post("/v1/chat/completions", "a=b", headers={
+            "Content-Type": "text/plain"}), 400, saying="not valid JSON")
         self.refuse(self.server.get("/v1/chat/completions"), 405, saying="POST only")
         self.refuse(self.server.get("/nothing"), 404, code="unknown_url")
         self.refuse(self.server.post("/tokenize", {}), 400, "content")

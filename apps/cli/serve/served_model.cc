@@ -146,6 +146,8 @@ Result<server::ModelSpec> SpecOf(ServedOptions options, std::string id) {
   for (const ModelSource& further : options.model.further_sources) {
     spec.bytes += WeightFileBytes(further.path);
   }
+  spec.source = options.model.TargetSource();
+  spec.context = options.model.context > 0 ? options.model.context : kDefaultContext;
   spec.options = options.service;
   spec.options.lossy = options.speculation.is_lossy();
   spec.options.defaults.sampling = sampling;

@@ -53,8 +53,19 @@ struct EmbeddingWish {
   int dimensions = 0;   ///< How many numbers are expected; 0: however many there are.
 };
 
-/// A prompt as text or as tokens.
-using ApiPrompt = std::variant<std::string, std::vector<Token>>;
+/// A gap in a text that a model is to fill.
+struct ApiGap {
+  struct File {
+    std::string name;
+    std::string text;
+  };
+  std::string before;
+  std::string behind;
+  std::vector<File> files = {};  ///< Others, that what fills it may have to do with.
+};
+
+/// A prompt as text, as tokens, or as a gap in a text.
+using ApiPrompt = std::variant<std::string, std::vector<Token>, ApiGap>;
 
 /// One request for a generation or for embeddings, whatever door it came through, checked as far as
 /// it can be without a model.

@@ -70,7 +70,7 @@ Result<ApiRequest> ReadOllamaOld(std::string_view body, const ApiDefaults& defau
 
 Result<ApiRequest> ReadLlamaCpp(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [](FieldReader* fields, ApiRequest* request) {
-    ReadInputs(fields, "content", request);
+    ReadInputs(fields, fields->Has("content") ? "content" : "input", request);
     request->parse_special = true;
     int norm = 2;
     if (fields->Int("embd_normalize", -1, 1 << 15, &norm) && norm != 2) {

@@ -1,5 +1,7 @@
 #include "server/doors/llama_cpp.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -12,35 +14,69 @@ namespace {
 
 using Json = nlohmann::json;
 
+// What completions and gaps have in common.
+void ReadCommon(std::string_view body, FieldReader* fields, ApiRequest* request) {
+  request->kind = ApiKind::kCompletion;
+  request->return_prompts = true;
+  ReadMaxTokens(fields, "n_predict", &request->stop.max_tokens);
+  ReadLlamaSampling(fields, request);
+  ReadStopStrings(fields, "stop", &request->stop);
+  ReadStopTokens(fields, &request->stop);
+  fields->Bool("stream", &request->stream);
+  fields->Bool("return_tokens", &request->return_tokens);
+  request->return_tokens = request->return_tokens || request->stream;  // As llama.cpp does.
+  int top = 0;
+  if (fields->Int("n_probs", 0, kMaxTopLogprobs, &top) && top > 0) {
+    request->sampling.top_logprobs = top;
+  }
+  ReadOutputFormat(body, fields, &request->format);
+  if (fields->Has("json_schema")) {
+    if (!request->format.field.empty()) {
+      fields->Fail("grammar", "'json_schema' contradicts another field; give one of them");
+    }
+    constexpr std::string_view kPath[] = {"json_schema"};
+    ReadSchemaField(body, kPath, fields, &request->format);
+  }
+  ReadSpeculation(fields, request);
+  MustBeEmpty(fields, "post_sampling_probs", "probabilities are those before sampling");
+  // What the cache does changes no token, and nothing is kept or thrown away of a long text.
+  SkipFields(fields, {"cache_prompt", "id_slot", "n_keep", "n_discard", "n_cache_reuse",
+                      "timings_per_token"});
+}
+
 Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
-    request->kind = ApiKind::kCompletion;
-    request->return_prompts = true;
     request->parse_special = true;
     ReadPrompts(fields, "prompt", &request->prompts);
-    ReadMaxTokens(fields, "n_predict", &request->stop.max_tokens);
-    ReadLlamaSampling(fields, request);
-    ReadStopStrings(fields, "stop", &request->stop);
-    ReadStopTokens(fields, &request->stop);
-    fields->Bool("stream", &request->stream);
-    fields->Bool("return_tokens", &request->return_tokens);
-    request->return_tokens = request->return_tokens || request->stream;  // As llama.cpp does.
-    int top = 0;
-    if (fields->Int("n_probs", 0, kMaxTopLogprobs, &top) && top > 0) {
-      request->sampling.top_logprobs = top;
+    ReadCommon(body, fields, request);
+  });
+}
+
+Result<ApiRequest> ReadInfill(std::string_view body, const ApiDefaults& defaults) {
+  return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
+    ApiGap gap;
+    std::string begun;  // Of what fills the gap.
+    const bool before = fields->String("input_prefix", &gap.before);
+    if (!before) fields->Refuse("input_prefix", "a string: the text in front of the gap");
+    const bool behind = fields->String("input_suffix", &gap.behind);
+    if (!behind) fields->Refuse("input_suffix", "a string: the text behind the gap");
+    fields->String("prompt", &begun);
+    gap.before += begun;
+    const Json* extra = fields->Find("input_extra");
+    if (extra != nullptr && !extra->is_array()) {
+      fields->Refuse("input_extra", "an array of {\"filename\": ..., \"text\": ...}");
     }
-    ReadOutputFormat(body, fields, &request->format);
-    if (fields->Has("json_schema")) {
-      if (!request->format.field.empty()) {
-        fields->Fail("grammar", "'json_schema' contradicts another field; give one of them");
-      }
-      constexpr std::string_view kPath[] = {"json_schema"};
-      ReadSchemaField(body, kPath, fields, &request->format);
+    for (std::size_t i = 0; extra != nullptr && i < extra->size() && fields->ok(); ++i) {
+      FieldReader file = fields->Inner(fmt::format("input_extra[{}]", i), (*extra)[i]);
+      ApiGap::File& read = gap.files.emplace_back();
+      read.name = "tmp";
+      file.String("filename", &read.name);
+      if (!file.String("text", &read.text)) file.Refuse("text", "a string");
+      SkipFields(&file, {"time"});
+      file.Close();
     }
-    ReadSpeculation(fields, request);
-    MustBeEmpty(fields, "post_sampling_probs", "probabilities are those before sampling");
-    // What the cache does changes no token, and nothing is kept or thrown away of a long text.
-    SkipFields(fields, {"cache_prompt", "id_slot", "n_keep", "n_discard", "timings_per_token"});
+    request->prompts.emplace_back(std::move(gap));
+    ReadCommon(body, fields, request);
   });
 }
 
@@ -184,7 +220,7 @@ std::unique_ptr<ReplyWriter> Writer(const ApiRequest& request, ReplyHead head,
 }
 
 std::string_view ErrorType(const ApiError& error) {
-  if (error.code == "context_length_exceeded") return "exceed_context_size_error";
+  if (error.too_long.has_value()) return "exceed_context_size_error";
   switch (error.status) {
     case 401:
       return "authentication_error";
@@ -195,14 +231,25 @@ std::string_view ErrorType(const ApiError& error) {
     case 429:
     case 503:
       return "unavailable_error";
+    case 501:
+      return "not_supported_error";
     default:
       return error.status < 500 ? "invalid_request_error" : "server_error";
   }
 }
 
+// Of a prompt that is too long in llama.cpp's words, and with its members.
 std::string ErrorBody(const ApiError& error) {
-  const OrderedJson inner = {
+  OrderedJson inner = {
       {"code", error.status}, {"message", BoundedMessage(error)}, {"type", ErrorType(error)}};
+  if (error.too_long.has_value()) {
+    inner["message"] = fmt::format(
+        "the request ({} tokens) exceeds the available context size ({} tokens, of which a prompt "
+        "may have {}), try increasing it",
+        error.too_long->Count(), error.too_long->context, error.too_long->most);
+    inner["n_prompt_tokens"] = error.too_long->tokens;
+    inner["n_ctx"] = error.too_long->context;
+  }
   return Dump({{"error", inner}});
 }
 
@@ -214,6 +261,17 @@ const Door& LlamaCppDoor() {
                                  .prompt = "prompt",
                                  .limit = "n_predict",
                                  .read = Read,
+                                 .writer = Writer,
+                                 .error = ErrorBody};
+  return kDoor;
+}
+
+const Door& LlamaCppInfillDoor() {
+  static constexpr Door kDoor = {.path = "/infill",
+                                 .id_prefix = "",
+                                 .prompt = "input_prefix",
+                                 .limit = "n_predict",
+                                 .read = ReadInfill,
                                  .writer = Writer,
                                  .error = ErrorBody};
   return kDoor;

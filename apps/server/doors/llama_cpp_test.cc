@@ -84,9 +84,37 @@ TEST(LlamaCppDoor, AStreamEndsWithAnEmptyPart) {
   EXPECT_EQ(events[2].data["has_new_line"], true);
 }
 
+TEST(LlamaCppDoor, ReadsGaps) {
+  const ApiRequest request = MustRead(
+      LlamaCppInfillDoor(),
+      R"({"input_prefix":"def f(","input_suffix":"return 1","prompt":"a, ","n_predict":9,)"
+      R"("input_extra":[{"filename":"a.py","text":"import b\n"},{"text":"c"}],"stream":true})");
+  EXPECT_EQ(request.kind, ApiKind::kCompletion);
+  EXPECT_EQ(request.choices(), 1);
+  EXPECT_TRUE(request.stream);
+  EXPECT_EQ(request.stop.max_tokens, 9);
+  const auto& gap = std::get<ApiGap>(request.prompts.at(0));
+  EXPECT_EQ(gap.before, "def f(a, ");
+  EXPECT_EQ(gap.behind, "return 1");
+  ASSERT_EQ(gap.files.size(), 2U);
+  EXPECT_EQ(gap.files[0].name, "a.py");
+  EXPECT_EQ(gap.files[1].text, "c");
+  ExpectRefused(LlamaCppInfillDoor(), R"({"input_prefix":"a"})", "input_suffix", "behind the gap");
+  ExpectRefused(LlamaCppInfillDoor(), R"({"input_prefix":"a","input_suffix":"b","input_extra":{}})",
+                "input_extra", "an array");
+  ExpectRefused(LlamaCppInfillDoor(),
+                R"({"input_prefix":"a","input_suffix":"b","input_extra":[{}]})",
+                "input_extra[0].text", "a string");
+}
+
 TEST(LlamaCppDoor, Errors) {
   EXPECT_EQ(LlamaCppDoor().error({.status = 503, .message = "soon"}),
             R"({"error":{"code":503,"message":"soon","type":"unavailable_error"}})");
+  const PromptTooLong prompt{.tokens = 9000, .most = 511, .context = 512};
+  EXPECT_EQ(LlamaCppDoor().error(Refusal(prompt, "prompt")),
+            R"({"error":{"code":400,"message":"the request (9000 tokens) exceeds the available )"
+            R"(context size (512 tokens, of which a prompt may have 511), try increasing it",)"
+            R"("type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":512}})");
 }
 
 }  // namespace

@@ -16,14 +16,15 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr int kMaxPredict = 1 << 30;
+
 void ReadOptions(FieldReader* body, ApiRequest* request) {
   const Json* options = body->Find("options");
   if (options == nullptr) return;
   FieldReader fields = body->Inner("options", *options);
   ReadLlamaSampling(&fields, request);
-  int most = 0;  // -2 is to fill the context.
-  if (fields.Int("num_predict", -2, 1 << 30, &most)) {
-    if (most == 0) fields.Refuse("num_predict", "-1 (what the context holds) or from 1");
+  int most = 0;  // -1, -2 and 0 are what the context holds.
+  if (fields.Int("num_predict", -kMaxPredict, kMaxPredict, &most)) {
     request->stop.max_tokens = std::max(most, 0);
   }
   ReadStopStrings(&fields, "stop", &request->stop);
@@ -121,28 +122,34 @@ Result<ApiRequest> ReadChat(std::string_view body, const ApiDefaults& defaults) 
   });
 }
 
-// A prompt is a chat of one turn, or with `raw` a text that the model goes on with.
+// A prompt is a chat of one turn; with `suffix` what stands before a gap, and with `raw` a text
+// that the model goes on with.
 Result<ApiRequest> ReadGenerate(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
     std::string prompt;
     std::string system;
+    std::string suffix;
     bool raw = false;
-    if (!fields->String("prompt", &prompt) || prompt.empty()) {
-      fields->Refuse("prompt", "a string that is not empty");
-    }
+    fields->String("prompt", &prompt);
+    fields->String("suffix", &suffix);
+    if (prompt.empty() && suffix.empty()) fields->Refuse("prompt", "a string that is not empty");
     fields->String("system", &system);
     fields->Bool("raw", &raw);
-    if (raw) {
+    if (raw || !suffix.empty()) {
       request->kind = ApiKind::kCompletion;
+      if (!system.empty()) {
+        fields->Refuse("system", "empty: with 'raw' or 'suffix' nothing goes before the prompt");
+      }
+    }
+    if (!suffix.empty()) {
+      request->prompts.emplace_back(ApiGap{.before = std::move(prompt), .behind = suffix});
+    } else if (raw) {
       request->parse_special = true;
       request->prompts.emplace_back(std::move(prompt));
-      if (!system.empty())
-        fields->Refuse("system", "empty: with 'raw' nothing goes before the prompt");
     } else {
       if (!system.empty()) request->chat.messages.push_back({"system", std::move(system)});
       request->chat.messages.push_back({"user", std::move(prompt)});
     }
-    MustBeEmpty(fields, "suffix", "this server fills no gaps");
     MustBeEmpty(fields, "template", "the model has a template of its own; 'raw' uses none");
     MustBeEmpty(fields, "context", "send the whole text as 'prompt', or use /api/chat");
     MustBeEmpty(fields, "images", "this server reads text only");
@@ -259,7 +266,16 @@ std::unique_ptr<ReplyWriter> Writer(const ApiRequest& request, ReplyHead head,
   return std::make_unique<LineWriter>(request, std::move(head), tokenizer, chat);
 }
 
-std::string ErrorBody(const ApiError& error) { return Dump({{"error", BoundedMessage(error)}}); }
+// Of a prompt that is too long in Ollama's words.
+std::string Sentence(const ApiError& error) {
+  if (!error.too_long.has_value()) return BoundedMessage(error);
+  const PromptTooLong& prompt = *error.too_long;
+  return fmt::format(
+      "prompt too long; exceeded max context length by {} tokens: it has {}, and {} are allowed",
+      prompt.tokens - prompt.most, prompt.Count(), prompt.most);
+}
+
+std::string ErrorBody(const ApiError& error) { return Dump({{"error", Sentence(error)}}); }
 
 }  // namespace
 
@@ -285,14 +301,6 @@ const Door& OllamaGenerateDoor() {
                                  .error = ErrorBody,
                                  .stream_type = "application/x-ndjson"};
   return kDoor;
-}
-
-Result<ApiRequest> ReadOllamaShow(std::string_view body, const ApiDefaults& defaults) {
-  return ReadBody(body, defaults, [](FieldReader* fields, ApiRequest* request) {
-    fields->String("name", &request->model);
-    if (request->model.empty()) fields->Refuse("model", "the name of a model");
-    SkipFields(fields, {"verbose"});
-  });
 }
 
 std::string_view WithoutTag(std::string_view model) {

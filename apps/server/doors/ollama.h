@@ -8,9 +8,6 @@ namespace foretoken::server {
 const Door& OllamaChatDoor();
 const Door& OllamaGenerateDoor();
 
-/// The body of /api/show: the model's name; `name` is what older clients call it.
-Result<ApiRequest> ReadOllamaShow(std::string_view body, const ApiDefaults& defaults);
-
 /// The name without the tag ":latest", which is no part of the names here.
 std::string_view WithoutTag(std::string_view model);
 

@@ -56,7 +56,6 @@ TEST(OllamaDoor, RefusesWhatItCannotHonour) {
   };
   refused(R"("options":{"mirostat":2})", "options.mirostat", "no such sampler");
   refused(R"("options":{"repeat_penalty":1.1,"repeat_last_n":64})", "options.repeat_last_n", "-1");
-  refused(R"("options":{"num_predict":0})", "options.num_predict", "from 1");
   refused(R"("format":"yaml")", "format", "JSON Schema");
   refused(R"("format":"json","grammar":"root ::= \"a\"")", "format", "contradicts");
   refused(R"("think":3)", "think", "string");
@@ -65,7 +64,8 @@ TEST(OllamaDoor, RefusesWhatItCannotHonour) {
                 "messages[0].images", "text only");
   ExpectRefused(OllamaGenerateDoor(), R"({"prompt":""})", "prompt", "not empty");
   ExpectRefused(OllamaGenerateDoor(), R"({"prompt":"a","raw":true,"system":"b"})", "system", "raw");
-  ExpectRefused(OllamaGenerateDoor(), R"({"prompt":"a","suffix":"b"})", "suffix", "gaps");
+  ExpectRefused(OllamaGenerateDoor(), R"({"prompt":"a","suffix":"b","system":"c"})", "system",
+                "suffix");
 }
 
 TEST(OllamaDoor, AStreamIsLines) {
@@ -103,8 +103,23 @@ TEST(OllamaDoor, NamesAndErrors) {
   EXPECT_EQ(OllamaChatDoor().error({.message = "no"}), R"({"error":"no"})");
   EXPECT_EQ(WithoutTag("demo:latest"), "demo");
   EXPECT_EQ(WithoutTag("demo:7b"), "demo:7b");
-  EXPECT_EQ(ReadOllamaShow(R"({"name":"demo"})", {})->model, "demo");
-  EXPECT_FALSE(ReadOllamaShow("{}", {}).ok());
+}
+
+TEST(OllamaDoor, SaysInOllamasWordsThatAPromptIsTooLong) {
+  const PromptTooLong prompt{.tokens = 9000, .most = 511, .context = 512};
+  EXPECT_EQ(OllamaChatDoor().error(Refusal(prompt, "messages")),
+            R"({"error":"prompt too long; exceeded max context length by 8489 tokens: )"
+            R"(it has 9000, and 511 are allowed"})");
+}
+
+TEST(OllamaDoor, APromptWithASuffixIsAGap) {
+  const ApiRequest request =
+      MustRead(OllamaGenerateDoor(), R"({"prompt":"def f(","suffix":"return 1"})");
+  EXPECT_EQ(request.kind, ApiKind::kCompletion);
+  const auto& gap = std::get<ApiGap>(request.prompts.at(0));
+  EXPECT_EQ(gap.before, "def f(");
+  EXPECT_EQ(gap.behind, "return 1");
+  EXPECT_EQ(MustRead(OllamaGenerateDoor(), R"({"prompt":"Hi","suffix":""})").kind, ApiKind::kChat);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@ FORETOKEN_URL: what they stream is what they get whole, and what OpenAI's chats 
 
 import json
 import os
+import time
 import unittest
 from typing import Annotated
 
@@ -100,6 +101,13 @@ class Anthropic(unittest.TestCase):
         self.assertIn("'temperature'", caught.exception.body["error"]["message"])
         with self.assertRaises(anthropic.BadRequestError):
             self.client.messages.create(**self.options, tools=[{"name": "f", "input_schema": {}}])
+
+
+    def test_models(self):
+        model, = self.client.models.list()
+        self.assertEqual((model.id, model.type, model.display_name), (MODEL, "model", MODEL))
+        self.assertGreater(model.created_at.timestamp(), 1.7e9)
+        self.assertEqual(self.client.models.retrieve(MODEL), model)
 
 
 class Responses(unittest.TestCase):
@@ -237,12 +245,36 @@ class Ollama(unittest.TestCase):
 
     def test_models(self):
         self.assertEqual([model.model for model in self.client.list().models], [MODEL])
-        shown = self.client.show(MODEL + ":latest")
-        self.assertEqual(shown.capabilities, ["completion"])
-        self.assertGreater(shown.modelinfo["general.parameter_count"], 0)
-        with self.assertRaises(ollama.ResponseError) as caught:
-            self.client.show("other")
-        self.assertEqual(caught.exception.status_code, 404)
+        for name in (MODEL, MODEL + ":latest", "other"):  # One model answers by any name.
+            shown = self.client.show(name)
+            self.assertEqual(shown.capabilities, ["completion"])
+            self.assertEqual((shown.details.format, shown.details.family), ("safetensors", "llama"))
+            self.assertEqual(shown.details.quantization_level, "BF16")
+            self.assertGreater(shown.modelinfo["general.parameter_count"], 0)
+            self.assertEqual(shown.modelinfo["llama.context_length"], 512)
+            self.assertIn("<|im_start|>", shown.template)
+        running, = self.client.ps().models
+        self.assertEqual((running.model, running.context_length), (MODEL, 512))
+        self.assertGreater(running.size, 0)
+        self.assertEqual(running.details.parameter_size, self.client.list().models[0].details.parameter_size)
+
+    def test_pulling_and_removing(self):
+        self.assertEqual(self.client.pull(MODEL).status, "success")
+        self.assertEqual([part.status for part in self.client.pull(MODEL, stream=True)][-1], "success")
+        for change in (lambda: self.client.pull("llama3"), lambda: self.client.delete(MODEL),
+                       lambda: self.client.copy(MODEL, "other")):
+            with self.assertRaises(ollama.ResponseError) as caught:
+                change()
+            self.assertEqual(caught.exception.status_code, 403)
+
+    def test_an_empty_prompt_loads(self):
+        self.assertEqual(self.client.generate(MODEL).done_reason, "load")
+        self.assertEqual(self.client.chat(MODEL, keep_alive="10m").done_reason, "load")
+        expires = self.client.ps().models[0].expires_at
+        self.assertAlmostEqual(expires.timestamp(), time.time() + 600, delta=60)
+        self.assertEqual(self.client.chat(MODEL, self.messages, keep_alive=-1,
+                                          options=self.options).done_reason, "length")
+        self.assertGreater(self.client.ps().models[0].expires_at.year, 9000)
 
     def test_errors(self):
         with self.assertRaises(ollama.ResponseError) as caught:
