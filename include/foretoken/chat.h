@@ -22,6 +22,8 @@ struct ChatMessage {
 /// A chat and what its template is told besides.
 struct ChatInput {
   std::vector<ChatMessage> messages;
+  /// The answer goes on with the last message, an assistant's, in place of beginning a turn.
+  bool continues_last = false;
   /// Functions that the model may call, a JSON array; empty: none.
   std::string tools = {};
   /// Texts that the model may cite, a JSON array; empty: none.

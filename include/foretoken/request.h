@@ -193,6 +193,9 @@ struct Request {
   /// Cached prefixes, and in mode trie the texts of ended sequences, are found only by requests of
   /// the same number, so that how much was found tells nothing about the texts of others.
   std::uint64_t prefix_scope = 0;
+  /// What the output may turn out to be, perhaps with differences: mode protocol copies from it. It
+  /// changes how fast tokens come, and none of them.
+  std::vector<Token> prediction;
   RequestListener* listener = nullptr;
 };
 

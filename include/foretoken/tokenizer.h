@@ -45,7 +45,8 @@ class Tokenizer {
   /// SHA-256 (hex) of vocabulary, merges and special tokens.
   virtual const std::string& fingerprint() const = 0;
 
-  /// Tokens of a chat, ending with the opening of the assistant's turn. Special tokens that the
+  /// Tokens of a chat, ending with the opening of the assistant's turn, or with what that has said
+  /// where the answer goes on with it. Special tokens that the
   /// template writes count; those that a message writes out are text. An error where there is no
   /// template, or it refuses the chat.
   virtual Result<std::vector<Token>> EncodeChat(const ChatInput& chat) const = 0;

@@ -29,6 +29,7 @@ struct DraftContext {
   const TokenHistory* history = nullptr;
   TapRows taps;  ///< What the target has kept of all positions but the last one.
   TargetKv target_kv;
+  std::span<const Token> prediction;     ///< What the output may turn out to be; empty: unknown.
   DatastoreTenant* datastore = nullptr;  ///< Where retrieval may look; null: nowhere.
   /// Texts of sequences of another number may not show in the proposal (Request::prefix_scope).
   std::uint64_t scope = 0;

@@ -12,7 +12,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kMaxStopStrings = 16;
+constexpr int kMaxStopStrings = 128;
 
 template <typename... Values>
 Error Wrong(std::string_view field, fmt::format_string<Values...> sentence, Values&&... values) {
@@ -337,16 +337,23 @@ Status ValidateOptions(const EngineConfig& options) {
   return {};
 }
 
+// The tokens of a request's `field`.
+Status CheckTokens(std::string_view field, std::span<const Token> tokens, int vocabulary) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || tokens[i] >= vocabulary) {
+      return Wrong(field, "{} token {} is {}, outside the vocabulary of {}", field, i, tokens[i],
+                   vocabulary);
+    }
+  }
+  return {};
+}
+
 Status CheckRequest(const Request& request, const RequestBounds& bounds) {
   if (request.prompt.empty()) {
     return InvalidInput("the prompt is empty: give at least one token", "prompt");
   }
-  for (std::size_t i = 0; i < request.prompt.size(); ++i) {
-    if (request.prompt[i] < 0 || request.prompt[i] >= bounds.vocabulary) {
-      return Wrong("prompt", "prompt token {} is {}, outside the vocabulary of {}", i,
-                   request.prompt[i], bounds.vocabulary);
-    }
-  }
+  FT_RETURN_IF_ERROR(CheckTokens("prompt", request.prompt, bounds.vocabulary));
+  FT_RETURN_IF_ERROR(CheckTokens("prediction", request.prediction, bounds.vocabulary));
   if (static_cast<std::int64_t>(request.prompt.size()) >= bounds.max_context) {
     return Wrong("prompt",
                  "the prompt has {} tokens, but the context holds {} and needs room for at "

@@ -192,7 +192,7 @@ TEST(RequestRules, ARequestThatFitsMayRun) {
   EXPECT_TRUE(CheckRequest(Good(), kBounds).ok());
   Request longest = Good();
   longest.prompt.assign(7, 3);
-  longest.stop.stop_strings.assign(16, "x");
+  longest.stop.stop_strings.assign(128, "x");
   EXPECT_TRUE(CheckRequest(longest, kBounds).ok());
   Request scored = Good();
   scored.stop.max_tokens = 0;
@@ -233,7 +233,11 @@ TEST(RequestRules, WhatIsWrongIsNamedWithItsField) {
       {[](Request* r) { r->adapter.index = 0; }, "lora", "adapter 0 was asked for"},
       {[](Request* r) { r->adapter.scale = std::numeric_limits<float>::infinity(); }, "lora",
        "scale is inf"},
-      {[](Request* r) { r->stop.stop_strings.assign(17, "x"); }, "stop_strings", "at most 16"},
+      {[](Request* r) { r->stop.stop_strings.assign(129, "x"); }, "stop_strings", "at most 128"},
+      {[](Request* r) {
+         r->prediction = {1, 16};
+       },
+       "prediction", "prediction token 1 is 16"},
       {[](Request* r) {
          r->stop.stop_strings = {"a", ""};
        },

@@ -13,6 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Stands behind the content of a turn that the answer goes on with: what the template writes behind
+// it ends the turn.
+constexpr std::string_view kLastEnd = "[[the answer goes on here]]";
+
 /// `text` as JSON of one type; null where it is empty.
 Result<Json> ReadJson(std::string_view name, const std::string& text, Json::value_t type) {
   if (text.empty()) return Json();
@@ -56,8 +60,26 @@ Result<Json> VariablesOf(const ChatInput& chat) {
     }
     data[name] = value;
   }
+  if (chat.continues_last && !messages.empty()) {
+    Json& content = messages.back()["content"];
+    content = content.get<std::string>() + std::string(kLastEnd);
+    data["add_generation_prompt"] = false;
+  }
   if (!data.contains("add_generation_prompt")) data["add_generation_prompt"] = true;
   return data;
+}
+
+// What the template wrote up to the end of the last message's content.
+Result<jinja::Text> UpToLastEnd(const jinja::Text& whole) {
+  const std::size_t end = whole.bytes().rfind(kLastEnd);
+  if (end == std::string::npos) {
+    return InvalidInput(
+        "the chat template does not write the assistant's last turn as it is, so the answer cannot "
+        "go on with it; end the chat with a turn of the user's");
+  }
+  jinja::Text text;
+  text.Append(whole, 0, end);
+  return text;
 }
 
 }  // namespace
@@ -72,7 +94,9 @@ Result<jinja::Text> ChatTemplate::Render(const ChatInput& chat) const {
   jinja::Inputs inputs{.own = marks_, .now = chat.now.has_value() ? &*chat.now : nullptr};
   FT_ASSIGN_OR_RETURN(inputs.data, VariablesOf(chat));
   FT_RETURN_IF_ERROR(PutTools(tools_place_, &inputs.data));
-  return template_.Render(inputs);
+  if (!chat.continues_last) return template_.Render(inputs);
+  FT_ASSIGN_OR_RETURN(const jinja::Text whole, template_.Render(inputs));
+  return UpToLastEnd(whole);
 }
 
 }  // namespace foretoken

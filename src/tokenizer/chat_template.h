@@ -19,9 +19,10 @@ class ChatTemplate {
   static Result<ChatTemplate> Parse(std::string_view jinja,
                                     std::map<std::string, std::string> marks);
 
-  /// The chat, ending with the opening of the assistant's turn. What messages, tools, documents and
-  /// variables say is marked as input. Tools stand where the template looks for them, which may be
-  /// the system message. An error where the template refuses the chat, or fails.
+  /// The chat, ending with the opening of the assistant's turn, or with what that has said where
+  /// the answer goes on with it. What messages, tools, documents and variables say is marked as
+  /// input. Tools stand where the template looks for them, which may be the system message. An
+  /// error where the template refuses the chat, or fails.
   Result<jinja::Text> Render(const ChatInput& chat) const;
 
  private:

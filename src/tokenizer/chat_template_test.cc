@@ -124,6 +124,25 @@ TEST(ChatTemplate, ToolsStandInTheSystemMessageWhereTheTemplateLooksThere) {
             R"(user[{"function": {"name": "now"}}])");
 }
 
+TEST(ChatTemplate, AnAnswerGoesOnWithTheLastTurn) {
+  const ChatInput chat{.messages = {{"user", "Hi"}, {"assistant", " Once upon "}},
+                       .continues_last = true};
+  EXPECT_EQ(RenderBuiltIn("chatml", chat),
+            "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n Once upon ");
+  // This one takes the spaces around a turn away; the end of what goes on is not its end.
+  EXPECT_EQ(RenderBuiltIn("llama3", chat),
+            "<s><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\nOnce upon ");
+  for (const std::string_view name : BuiltInChatTemplates()) {
+    EXPECT_TRUE(RenderBuiltIn(name, chat).ends_with("Once upon ")) << name;
+  }
+  // What the turn says stays input, and what it must be told by is not in the text.
+  const auto text = ChatTemplate::Parse(*BuiltInChatTemplate("chatml"), kMarks)->Render(chat);
+  ASSERT_TRUE(text.ok());
+  EXPECT_TRUE(text->IsInput(text->size() - 1));
+  EXPECT_THAT(Render("{{ messages[0].content }}", chat), HasSubstr("cannot go on with it"));
+}
+
 TEST(ChatTemplate, RefusesInputsThatAreNone) {
   EXPECT_THAT(Render("", {.tools = "{}"}), HasSubstr("the tools of a chat must be a JSON array"));
   EXPECT_THAT(Render("", {.variables = "[1"}), HasSubstr("must be a JSON object, not '[1'"));

@@ -108,7 +108,7 @@ class Formats(ServerTest):
                response_format=schema_format({"properties": {"a": {"unevaluatedItems": {}}}}))
         refuse("response_format.type", "text, json_object or json_schema",
                response_format={"type": "xml"})
-        refuse("grammar", "contradict", grammar=LIST, response_format={"type": "json_object"})
+        refuse("response_format", "contradict", grammar=LIST, response_format={"type": "json_object"})
         refuse("grammar", "line 1", grammar="root ::= (")
         refuse("grammar", "missing", grammar="root ::= missing")
         refuse("grammar", "left recursion|itself", grammar='root ::= root "a"')

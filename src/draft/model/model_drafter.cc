@@ -146,6 +146,7 @@ void ModelDrafter::AskHelper(std::span<DraftContext> contexts) {
                                 .tokens = slot.text,
                                 .sampling = context.sampling,
                                 .history = context.history,
+                                .prediction = context.prediction,
                                 .datastore = context.datastore,
                                 .scope = context.scope,
                                 .lookahead = length,

@@ -12,6 +12,10 @@ namespace foretoken {
 /// loses it, and it is found again, near the place if it can be.
 class CopyCursor {
  public:
+  CopyCursor() = default;
+  /// It is looked for near the place `beginning` first.
+  explicit CopyCursor(std::size_t beginning) : anchor_(beginning) {}
+
   /// `tokens`: all of the sequence, the longer each time.
   void Follow(std::span<const Token> tokens);
 

@@ -18,6 +18,40 @@ constexpr std::int64_t kMaskSteps = 1 << 16;
 constexpr int kAroundEdit = 2;  // Tokens guessed as if one token was inserted or replaced.
 constexpr std::size_t kLongestMatch = 4;
 
+// A sequence and what it copies from: its own text and, where its output is predicted, that. A
+// prediction is read as an earlier answer to the same prompt.
+class CopiedText {
+ public:
+  // Takes the sequence as it is now; gives all that it may copy from, which ends with it.
+  std::span<const Token> Follow(const DraftContext& context) {
+    if (context.prediction.empty()) {
+      cursor_.Follow(context.tokens);
+      return context.tokens;
+    }
+    if (text_.empty()) {
+      // The last of the prompt: what follows it is the output's first token, the proposal's root.
+      const auto prompt = context.tokens.first(context.tokens.size() - 1);
+      const auto end = prompt.last(std::min(prompt.size(), kPromptTail));
+      text_.assign(end.begin(), end.end());
+      cursor_ = CopyCursor(std::max<std::size_t>(text_.size(), 1));
+      text_.insert(text_.end(), context.prediction.begin(), context.prediction.end());
+      before_ = text_.size();
+    }
+    text_.resize(before_);
+    text_.insert(text_.end(), context.tokens.begin(), context.tokens.end());
+    cursor_.Follow(text_);
+    return text_;
+  }
+  const CopyCursor& cursor() const { return cursor_; }
+
+ private:
+  static constexpr std::size_t kPromptTail = 3;  // With the first token enough to be found by.
+
+  CopyCursor cursor_;
+  std::vector<Token> text_;  // Where there is a prediction.
+  std::size_t before_ = 0;   // Tokens of it before the sequence's own.
+};
+
 // What the form of a text says of its continuation. Tokens that a grammar forces are certain, so a
 // forced run costs one pass; where it leaves a few texts open each is a branch; and behind all
 // that, or without a grammar, what is being copied goes on: a file under edit, a tool's result, a
@@ -28,18 +62,19 @@ class ProtocolDrafter : public Drafter {
       : bytes_of_(parts.bytes_of), tokens_of_(parts.tokens_of), allowed_(parts.bytes_of) {}
 
   void Propose(std::span<DraftContext> contexts) override {
-    for (const DraftContext& context : contexts) {
-      CopyCursor& cursor = cursors_[context.sequence];
-      cursor.Follow(context.tokens);
+    for (DraftContext context : contexts) {
+      CopiedText& copied = copied_[context.sequence];
+      context.tokens = copied.Follow(context);
       context.proposal->Clear();
-      if (context.max_nodes > 0 && context.lookahead > 0) Propose(cursor, context);
+      if (context.max_nodes > 0 && context.lookahead > 0) Propose(copied.cursor(), context);
       if (context.proposal->size() == 0) continue;
       context.proposal->source = ProposalSource::Of(DrafterId::kProtocol);
     }
   }
-  void Forget(SequenceId sequence) override { cursors_.erase(sequence); }
+  void Forget(SequenceId sequence) override { copied_.erase(sequence); }
 
  private:
+  // The context's tokens are all that may be copied from.
   void Propose(const CopyCursor& cursor, const DraftContext& context) {
     steps_ = kMaskSteps;
     if (Write(cursor, context) || cursor.lost_at() == 0) return;
@@ -160,7 +195,7 @@ class ProtocolDrafter : public Drafter {
   std::vector<Token> path_;
   std::vector<Token> forced_;
   std::string forced_text_;
-  std::unordered_map<SequenceId, CopyCursor> cursors_;
+  std::unordered_map<SequenceId, CopiedText> copied_;
 };
 
 }  // namespace

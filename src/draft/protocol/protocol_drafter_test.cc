@@ -224,6 +224,56 @@ TEST_F(Protocol, AnEditedFileIsCopiedAroundItsEdits) {
   EXPECT_GT(protocol, EditedTokensPerRound(ngram.get(), source, edited));
 }
 
+// Tokens per round of a target that writes `output` behind `prompt`, of which `prediction` is
+// known.
+double PredictedTokensPerRound(const std::vector<Token>& prompt,
+                               const std::vector<Token>& prediction,
+                               const std::vector<Token>& output) {
+  const auto drafter = MakeDrafter(DrafterId::kProtocol, {});
+  const TokenHistory history(1000);
+  const SamplingParams sampling;
+  std::vector<Token> text = prompt;
+  text.push_back(output[0]);
+  std::size_t written = 1;
+  int rounds = 0;
+  while (written < output.size()) {
+    Proposal proposal;
+    DraftContext context{.sequence = 1,
+                         .tokens = text,
+                         .sampling = &sampling,
+                         .history = &history,
+                         .prediction = prediction,
+                         .lookahead = 15,
+                         .max_nodes = 15,
+                         .proposal = &proposal};
+    drafter->Propose(std::span(&context, 1));
+    int node = 0;
+    do {
+      text.push_back(output[written]);
+      node = proposal.ChildWith(node, output[written++]);
+    } while (node != 0 && written < output.size());
+    ++rounds;
+  }
+  return static_cast<double>(output.size() - 1) / rounds;
+}
+
+TEST_F(Protocol, APredictionIsCopiedFromItsBeginningOn) {
+  std::vector<Token> prediction;
+  for (const auto& line : SourceLines()) {
+    prediction.insert(prediction.end(), line.begin(), line.end());
+  }
+  // The prompt says how another answer began, which is not the one that is predicted.
+  const std::vector<Token> prompt = {7, 8, prediction[0], 900, 901, 902, 7, 8};
+  EXPECT_EQ(PredictedTokensPerRound(prompt, {}, prediction), 1);
+  EXPECT_GT(PredictedTokensPerRound(prompt, prediction, prediction), 15);
+  std::vector<Token> changed = prediction;
+  for (std::size_t i = 100; i < changed.size(); i += 100) changed[i] = 950;
+  EXPECT_GT(PredictedTokensPerRound(prompt, prediction, changed), 8);
+  // One that is wrong from its first token on.
+  changed.erase(changed.begin());
+  EXPECT_GT(PredictedTokensPerRound(prompt, prediction, changed), 8);
+}
+
 TEST(CopyCursor, IsFoundAgainBehindAnEdit) {
   std::vector<Token> text = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3};
   CopyCursor cursor;

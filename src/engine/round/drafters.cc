@@ -259,6 +259,7 @@ DraftContext Drafters::ContextFor(DrafterId drafter, const SpeculationPlan& plan
           .sampling = &sequence->request.sampling,
           .history = &sequence->history,
           .taps = {taps_, &sequence->kv, parts_[drafter]},
+          .prediction = sequence->request.prediction,
           .datastore = sequence->request.datastore.get(),
           .scope = sequence->request.prefix_scope,
           .lookahead = std::min(longest, sequence->DepthLimit()),
