@@ -22,7 +22,8 @@ FOLDER = "json/tests/draft2020-12"
 # Of the optional part: formats, and what regular expressions can be asked for.
 OPTIONAL = ["optional/ecmascript-regex", "optional/non-bmp-regex"] + [
     f"optional/format/{name}" for name in
-    ("date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid")]
+    ("date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "json-pointer",
+     "relative-json-pointer", "time", "uri", "uri-reference", "uuid")]
 
 # Files that hold schemas to be something else than what docs/constrained_decoding.md says.
 LEFT_OUT = {

@@ -15,7 +15,9 @@ import urllib.parse
 
 import chromium
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "server"))
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path += [str(TESTS), str(TESTS / "server")]
+import npm_packages
 import openai_client_test  # The folder beside this one.
 from serving import Serving
 
@@ -123,7 +125,7 @@ if __name__ == "__main__":
     if program is None:
         print("skipped: Chromium is not installed (Debian package chromium)")
         sys.exit(SKIPPED)
-    openai_client_test.install(CLIENT)
+    npm_packages.install(openai_client_test.SOURCE, CLIENT)
     CorsTest.browser = chromium.Browser(program)
     try:
         result = unittest.main(argv=sys.argv[:1] + sys.argv[3:], exit=False, verbosity=2).result

@@ -29,22 +29,11 @@ struct StringDemand {
 // Without what leaves all strings, like formats that say nothing of the text.
 std::vector<StringDemand> ReadStringDemands(const Demands& demands,
                                             const SchemaDocument& document) {
-  const bool has_pattern = std::ranges::any_of(demands.strings, [](const KeywordDemand& demand) {
-    return std::string_view(demand.keyword) == "pattern" && !demand.negated;
-  });
   std::vector<StringDemand> read;
   for (const KeywordDemand& demand : demands.strings) {
     const Json& schema = *demand.schema;
     auto text = schema[demand.keyword].get<std::string>();
-    if (std::string_view(demand.keyword) == "format") {
-      const auto pattern = FormatPattern(text);
-      // A format that is not known comes with patterns that say the same.
-      if (!pattern.has_value() && has_pattern && !demand.negated) continue;
-      if (!pattern.has_value()) {
-        document.Refuse(schema, fmt::format("the format \"{}\" is not supported", text));
-      }
-      text = *pattern;
-    }
+    if (std::string_view(demand.keyword) == "format") text = FormatPattern(text);
     Result<Pattern> pattern = ParsePattern(text);
     if (!pattern.ok()) document.Refuse(schema, pattern.error().message);
     if (!text.empty() || demand.negated) read.push_back({demand, std::move(pattern).value()});

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
 namespace foretoken {
 
-/// A regular expression (ParsePattern) for the strings of a "format"; an empty one for those that
-/// do not say which texts match, like "password"; nothing for formats that are not known.
-std::optional<std::string> FormatPattern(std::string_view format);
+/// A regular expression (ParsePattern) for the strings of a "format", those of JSON Schema and of
+/// pydantic; an empty one for those that do not say which texts match, like "password", and those
+/// that are not known: these are notes, as JSON Schema has it.
+std::string FormatPattern(std::string_view format);
 
 }  // namespace foretoken

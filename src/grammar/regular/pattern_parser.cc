@@ -40,7 +40,7 @@ class PatternParser {
   explicit PatternParser(std::string_view pattern) : rest_(pattern), pattern_(pattern) {}
 
   Result<Pattern> Parse() {
-    std::optional<Pattern> pattern = Choice();
+    std::optional<Pattern> pattern = Choice(/*at_begin=*/false);
     if (!error_.has_value() && !rest_.empty()) Fail("a ')' that closes nothing");
     if (error_.has_value()) return *error_;
     return *std::move(pattern);
@@ -64,10 +64,11 @@ class PatternParser {
     return true;
   }
 
-  std::optional<Pattern> Choice() {
+  // `at_begin`: the text is known to begin here.
+  std::optional<Pattern> Choice(bool at_begin) {
     Pattern choice{.kind = Pattern::Kind::kChoice};
     do {
-      std::optional<Pattern> sequence = Sequence();
+      std::optional<Pattern> sequence = Sequence(at_begin);
       if (!sequence.has_value()) return std::nullopt;
       choice.parts.push_back(*std::move(sequence));
     } while (Take("|"));
@@ -75,21 +76,25 @@ class PatternParser {
     return std::move(choice.parts[0]);
   }
 
-  std::optional<Pattern> Sequence() {
+  std::optional<Pattern> Sequence(bool at_begin) {
     Pattern sequence;
     while (!rest_.empty() && rest_.front() != '|' && rest_.front() != ')') {
-      std::optional<Pattern> item = Item();
+      if (at_begin && Take("^")) continue;
+      std::optional<Pattern> item = Item(at_begin);
       if (!item.has_value()) return std::nullopt;
+      const bool looks =
+          item->kind == Pattern::Kind::kAhead || item->kind == Pattern::Kind::kNotAhead;
+      at_begin = item->kind == Pattern::Kind::kBegin || (at_begin && looks);
       sequence.parts.push_back(*std::move(item));
     }
     return sequence;
   }
 
-  std::optional<Pattern> Item() {
+  std::optional<Pattern> Item(bool at_begin) {
     // A look-ahead sees what comes after it only, so a beginning behind it would never be found.
     if (!looked_ahead_ && Take("^")) return Pattern{.kind = Pattern::Kind::kBegin};
     if (Take("$")) return Pattern{.kind = Pattern::Kind::kEnd};
-    std::optional<Pattern> atom = Atom();
+    std::optional<Pattern> atom = Atom(at_begin);
     if (!atom.has_value()) return std::nullopt;
     Pattern repeat{.kind = Pattern::Kind::kRepeat, .max = Expression::kUnbounded};
     if (Take("?")) {
@@ -124,8 +129,8 @@ class PatternParser {
     return repeat->min >= 0 && repeat->max <= kMaxRepetitions;
   }
 
-  std::optional<Pattern> Atom() {
-    if (Take("(")) return GroupAtom();
+  std::optional<Pattern> Atom(bool at_begin) {
+    if (Take("(")) return GroupAtom(at_begin);
     if (Take("[")) return ClassAtom();
     if (Take(".")) {
       return Characters(ComplementRanges({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}));
@@ -138,7 +143,7 @@ class PatternParser {
     return Characters(NormalizeRanges(std::move(element->ranges)));
   }
 
-  std::optional<Pattern> GroupAtom() {
+  std::optional<Pattern> GroupAtom(bool at_begin) {
     const bool ahead = Take("?=");
     const bool not_ahead = !ahead && Take("?!");
     if (!Take("?:") && !ahead && !not_ahead && rest_.starts_with("?")) {
@@ -147,7 +152,7 @@ class PatternParser {
     }
     if (++depth_ > kMaxGroups) return Fail("groups nested too deep");
     looked_ahead_ = looked_ahead_ || ahead || not_ahead;
-    std::optional<Pattern> choice = Choice();
+    std::optional<Pattern> choice = Choice(at_begin && (ahead || not_ahead));
     --depth_;
     if (choice.has_value() && !Take(")")) return Fail("a '(' that is never closed");
     if (!choice.has_value() || (!ahead && !not_ahead)) return choice;

@@ -156,7 +156,13 @@ TEST(Pattern, LookAhead) {
   CheckPattern("^(?:(?!x)[a-z]){2}$", {"ab"}, {"xa", "ax"});
   const auto endless = ParsePattern("^(?:(?!x).)*$");
   EXPECT_THAT(LanguageOf(*endless, false).error().message, HasSubstr("endless repetition"));
-  EXPECT_THAT(ParsePattern("(?!^a)").error().message, HasSubstr("'^' in this place"));
+  // As pydantic writes decimal numbers: the text begins there in any case.
+  CheckPattern("^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$", {"1", "-.5", "+0.", "007"},
+               {"", "-", ".", "1.2.3", "a"});
+  CheckPattern("^(?=^a|^^b)(?!^ab)..$", {"aa", "bb"}, {"ab", "cc", "a"});
+  for (const char* pattern : {"(?!^a)", "^a(?!^b)", "^(?!a^)", "^(?:(?!b)|c)(?!^a)"}) {
+    EXPECT_THAT(ParsePattern(pattern).error().message, HasSubstr("'^' in this place"));
+  }
   EXPECT_THAT(ParsePattern("(?<=a)b").error().message, HasSubstr("'(?<='"));
   // A letter of several bytes is left out or quoted whole.
   EXPECT_TRUE(IsUtf8(ParsePattern("(?漢a)b").error().message));
