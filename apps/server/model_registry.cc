@@ -159,11 +159,12 @@ std::variant<ModelRegistry::Index, ApiError> ModelRegistry::Resolve(std::string_
   const Index found = Find(name);
   if (found != kNone) return found;
   if (!name.empty()) return UnknownModel(name);
-  return ApiError{.message = fmt::format("this server has several models: say which in 'model', one "
-                                         "of {}",
-                                         Names()),
-                  .param = "model",
-                  .code = "model_not_found"};
+  return ApiError{
+      .message = fmt::format("this server has several models: say which in 'model', one "
+                             "of {}",
+                             Names()),
+      .param = "model",
+      .code = "model_not_found"};
 }
 
 std::string ModelRegistry::Names() const {

@@ -248,7 +248,7 @@ OrderedJson LlamaProps(const Service& service) {
             {"params", std::move(params)}}},
           {"total_slots", limits.batch},
           {"model_alias", service.id()},
-          {"model_path", served.model->source().path},
+          {"model_path", std::filesystem::path(served.model->source().path).filename().string()},
           {"modalities", {{"vision", false}, {"audio", false}}},
           {"chat_template_caps",
            {{"supports_tools", calls != nullptr},

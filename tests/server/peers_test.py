@@ -183,7 +183,7 @@ class WhatIsSaid(Served):
         self.assertEqual(props["chat_template"], self.jinja)
         self.assertTrue(props["chat_template_caps"]["supports_tools"])
         self.assertEqual(props["modalities"], {"vision": False, "audio": False})
-        self.assertEqual((props["model_alias"], props["model_path"]), ("mine", str(self.file)))
+        self.assertEqual((props["model_alias"], props["model_path"]), ("mine", self.file.name))
         self.assertEqual((props["bos_token"], props["eos_token"]), ("<s>", "</s>"))
         self.assertTrue(props["build_info"].startswith("foretoken "))
 
