@@ -55,6 +55,7 @@ std::vector<ModelSpec> ForCallersOf(const ServerOptions& options, std::vector<Mo
 
 Server::Server(ServerOptions options, std::vector<ModelSpec> models)
     : options_(std::move(options)),
+      keys_(options_.keys.empty() ? nullptr : std::make_shared<const ApiKeys>(options_.keys)),
       began_(std::time(nullptr)),
       models_(ForCallersOf(options_, std::move(models)), options_.models) {
   AddRoutes();
@@ -115,12 +116,22 @@ void Server::Get(const std::string& path, Handler handler, bool open) {
       }};
 }
 
-// Screen has let nobody through without a key where keys are asked for.
+void Server::ReplaceKeys(ApiKeys keys) {
+  FT_CHECK(!keys.empty());
+  const std::lock_guard lock(keys_mutex_);
+  if (keys_ != nullptr) keys_ = std::make_shared<const ApiKeys>(std::move(keys));
+}
+
+std::shared_ptr<const ApiKeys> Server::Keys() const {
+  const std::lock_guard lock(keys_mutex_);
+  return keys_;
+}
+
+// Screen has noted the key that lets a request in, where keys are asked for.
 Caller Server::CallerOf(const HttpHead& head) const {
-  if (options_.keys.empty()) return {.client = head.peer};
-  FT_CHECK(head.client >= 0);
-  const ApiKey& key = options_.keys.at(head.client);
-  return {.client = key.name, .key = &key};
+  auto key = std::static_pointer_cast<const ApiKey>(head.client);
+  if (key == nullptr) return {.client = head.peer};
+  return {.client = key->name, .key = key};
 }
 
 // The model that a body asks for. Of a body that asks for none because it is wrong as a whole, what
@@ -301,9 +312,12 @@ std::optional<HttpReply> Server::Screen(HttpHead* note) const {
 
 // The answer to who brings none of the keys that are asked for; else notes which one that is.
 std::optional<HttpReply> Server::Unauthorized(const Route& route, HttpHead* head) const {
-  if (route.open || options_.keys.empty()) return std::nullopt;
-  head->client = options_.keys.Find(*head);
-  if (head->client >= 0) return std::nullopt;
+  const std::shared_ptr<const ApiKeys> keys = Keys();
+  if (route.open || keys == nullptr) return std::nullopt;
+  if (const ApiKey* key = keys->Find(*head)) {
+    head->client = std::shared_ptr<const ApiKey>(keys, key);
+    return std::nullopt;
+  }
   HttpReply reply = ErrorReply({.status = 401,
                                 .message = "this server wants its API key in the header "
                                            "'Authorization: Bearer KEY' or 'x-api-key: KEY'",

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +49,10 @@ class Server {
   int port() const { return http_->port(); }
   ModelRegistry& models() { return models_; }
 
+  /// From now on these keys are asked for in place of those before, where any were: a server that
+  /// asks for none cannot begin to. What was asked with another key goes on.
+  void ReplaceKeys(ApiKeys keys);
+
   /// Refuses new requests with 503, lets running ones end for `shutdown_seconds`, ends the rest
   /// with an error reply, and stops listening.
   void Shutdown();
@@ -84,6 +89,7 @@ class Server {
 
   std::optional<HttpReply> Screen(HttpHead* head) const;
   std::optional<HttpReply> Unauthorized(const Route& route, HttpHead* head) const;
+  std::shared_ptr<const ApiKeys> Keys() const;
   Caller CallerOf(const HttpHead& head) const;
   bool KnowsHost(const HttpHead& head) const;
   HttpReply Preflight(const HttpHead& head) const;
@@ -107,6 +113,9 @@ class Server {
 
   const ServerOptions options_;
   std::map<std::string, Route> routes_;  // By path; one that ends with '/' is for all below it.
+
+  mutable std::mutex keys_mutex_;
+  std::shared_ptr<const ApiKeys> keys_;  // Null: nobody is asked for one, ever.
 
   const std::int64_t began_;  // In seconds since 1970.
 

@@ -74,8 +74,8 @@ struct ModelSpec {
 
 /// Who sends a request.
 struct Caller {
-  std::string client;           ///< Whose sequences are counted together: a key's name, an address.
-  const ApiKey* key = nullptr;  ///< Null where no keys are asked for. Outlives the service.
+  std::string client;  ///< Whose sequences are counted together: a key's name, an address.
+  std::shared_ptr<const ApiKey> key;  ///< Null where no keys are asked for.
 };
 
 /// A request that the engine has taken, with all that is needed to reply.

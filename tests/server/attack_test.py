@@ -6,6 +6,7 @@ import json
 import pathlib
 import resource
 import selectors
+import signal
 import socket
 import ssl
 import subprocess
@@ -404,6 +405,29 @@ class Doors(unittest.TestCase):
                         saying="--namespace")
         self.refuse("--api-key", "", saying="an API key is one or more")
         self.refuse("--api-key", "a b", saying="without spaces")
+
+    def test_keys_are_read_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "keys"
+            file.write_text("alice first\n")
+            with Serving(PROGRAM, "--api-key-file", file) as server:
+                def status(key):
+                    return server.get("/v1/models", headers={"x-api-key": key})[0]
+
+                def read_again(text, said):
+                    file.write_text(text)
+                    server.process.send_signal(signal.SIGHUP)
+                    while said not in server.process.stderr.readline():
+                        pass
+                connection, response = server.stream("/v1/completions", {
+                    "prompt": "Once", "max_tokens": 300, "ignore_eos": True}, headers={"x-api-key": "first"})
+                self.assertEqual((status("first"), status("second")), (200, 401))
+                read_again("bob second\n", "are asked for from now on")
+                self.assertEqual((status("first"), status("second")), (401, 200))
+                self.assertTrue(response.read().endswith(b"[DONE]\n\n"))
+                connection.close()
+                read_again("bob a b c\n", "stay as they were")
+                self.assertEqual((status("first"), status("second")), (401, 200))
 
     def refuse(self, *arguments, saying):
         result = subprocess.run([PROGRAM, "serve", "--port", "0", *map(str, arguments)], text=True,

@@ -2,7 +2,7 @@
 """Clients that come and go: churn.py PROGRAM [--seconds S] [--clients N]
 
 For a program that is built with a sanitizer, which finds what a thread does to the state of another.
-Half of the time a server loads and unloads two models in turn; the other half its draft is exchanged
+Half of the time a server loads and unloads two models in turn and reads its keys again; the other half its draft is exchanged
 for another between rounds, which a thread of the server judges by the texts that it learns from.
 Clients stream, leave at any moment, ask for whole replies, embeddings and tokens, send nonsense and
 half requests, and come again, in every mode. Every output that comes whole must be the one that AR
@@ -17,6 +17,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -36,6 +37,7 @@ NONSENSE = (b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nHost: 
 class Churn:
     def __init__(self, server, models, modes):
         self.server = server
+        self.headers = {"Content-Type": "application/json", "x-api-key": "first"}
         self.models = models
         self.modes = modes
         self.expected = {}
@@ -59,7 +61,8 @@ class Churn:
                 for form in range(len(FORMATS)):
                     case = (model, prompt, form)
                     status, _, reply = self.server.post(
-                        "/v1/completions", self.body(case, speculative={"mode": "ar"}), timeout=300)
+                        "/v1/completions", self.body(case, speculative={"mode": "ar"}), headers=self.headers,
+                        timeout=300)
                     assert status == 200, reply
                     self.expected[case] = [choice["text"] for choice in reply["choices"]]
 
@@ -67,7 +70,7 @@ class Churn:
         case = draw.choice(sorted(self.expected))
         stream = draw.random() < 0.5
         body = self.body(case, stream=stream, speculative={"mode": draw.choice(self.modes)})
-        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+        connection.request("POST", "/v1/completions", json.dumps(body), self.headers)
         leaves = draw.random()
         if leaves < 0.3:
             time.sleep(leaves)
@@ -104,7 +107,7 @@ class Churn:
             body = json.dumps({"model": draw.choice(self.models), **body})
         elif len(self.models) > 1 and path in ("/stats", "/slots", "/props"):
             path += "?model=" + draw.choice(self.models)
-        connection.request("POST" if body else "GET", path, body, {"Content-Type": "application/json"})
+        connection.request("POST" if body else "GET", path, body, self.headers)
         if draw.random() < 0.7:
             connection.getresponse().read()
         self.count("looked")
@@ -152,13 +155,22 @@ def finish(server, churn, name):
 
 def models_in_turn(program, clients, seconds):
     modes = ["ar", "ngram", "sd", "ssd", "sssd", "auto"]
-    server = Serving(program, "-m", f"a={MODELS / 'demo-target'}", "-m", f"b={MODELS / 'demo-target'}",
-                     "-md", MODELS / "demo-draft", "--max-models", 1, "-np", 4, "--queue", 64,
-                     "--context", 256, "--modes", ",".join(modes))
-    churn = Churn(server, ["a", "b"], modes)
-    churn.expect()
-    churn.run(clients, seconds)
-    return finish(server, churn, "models in turn")
+    with tempfile.TemporaryDirectory() as folder:
+        keys = pathlib.Path(folder) / "keys"
+        keys.write_text("first\n")
+        keys.chmod(0o600)
+        server = Serving(program, "-m", f"a={MODELS / 'demo-target'}", "-m", f"b={MODELS / 'demo-target'}",
+                         "-md", MODELS / "demo-draft", "--max-models", 1, "-np", 4, "--queue", 64,
+                         "--context", 256, "--modes", ",".join(modes), "--api-key-file", keys)
+        churn = Churn(server, ["a", "b"], modes)
+        churn.expect()
+
+        def read_keys_again():
+            keys.write_text("first\n" if keys.read_text() != "first\n" else "second\nfirst limit=40\n")
+            server.process.send_signal(signal.SIGHUP)
+            churn.count("keys read again")
+        churn.run(clients, seconds, read_keys_again)
+        return finish(server, churn, "models in turn")
 
 
 def drafts_in_turn(program, clients, seconds):

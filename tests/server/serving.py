@@ -86,13 +86,13 @@ class Serving:
     def complete(self, prompt="Once upon a time", **fields):
         return self.post("/v1/completions", {"prompt": prompt, **fields})
 
-    def stream(self, path, body, address=None):
+    def stream(self, path, body, address=None, headers=None):
         """Opens a stream, from an address of this machine: (connection, response)."""
         source = None if address is None else (address, 0)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60,
                                                 source_address=source)
         connection.request("POST", path, json.dumps({**body, "stream": True}),
-                           {"Content-Type": "application/json"})
+                           {"Content-Type": "application/json", **(headers or {})})
         return connection, connection.getresponse()
 
     def complete_until_learned(self, done, seconds, prompt, check=lambda: None, at_once=8, pause=0,

@@ -53,17 +53,35 @@ Result<server::ApiKeys> KeysFor(const ServeOptions& options, bool given) {
 }
 
 // For any thread started from now on too: sigwait then finds them.
-sigset_t BlockEndingSignals() {
+sigset_t BlockSignals(bool reads_keys) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  // A terminal that closes ends the server as SIGTERM does, but for one that nohup has started.
+  // Has the keys read again where a file has them. Else a terminal that closes ends the server as
+  // SIGTERM does, but for one that nohup has started.
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
+  if (hangup.sa_handler != SIG_IGN || reads_keys) sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
+}
+
+void ReadKeysAgain(const std::string& file, server::Server* server) {
+  Result<server::ApiKeys> keys = server::ApiKeys::Read(file);
+  if (!keys.ok()) return PrintWarning(keys.error().message + "; the keys stay as they were");
+  fmt::print(stderr, "foretoken: the keys of '{}' are asked for from now on\n", file);
+  server->ReplaceKeys(std::move(*keys));
+}
+
+// Waits for the end; until then it does what other signals ask for.
+void AwaitEnd(const sigset_t& signals, const ServeOptions& options, server::Server* server) {
+  while (true) {
+    int signal = 0;
+    sigwait(&signals, &signal);
+    if (signal != SIGHUP || options.api_key_file.empty()) return;
+    ReadKeysAgain(options.api_key_file, server);
+  }
 }
 
 // Nothing where requests used other modes too: the times are of all together.
@@ -178,15 +196,14 @@ Result<int> Serve(ServeOptions options, bool key_given) {
                       ChooseModels(options.choice, options.each));
   FT_ASSIGN_OR_RETURN(std::vector<server::ModelSpec> specs, SpecsOf(models));
 
-  const sigset_t signals = BlockEndingSignals();
+  const sigset_t signals = BlockSignals(!options.api_key_file.empty());
   AvailableCores();  // Notes them before a thread is pinned.
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
                       server::Server::Start(settings, std::move(specs)));
   FT_RETURN_IF_ERROR(Announce(options, server.get()));
   WarnOfStrangers(options, models);
   WarnOfOpenKeys(options);
-  int signal = 0;
-  sigwait(&signals, &signal);
+  AwaitEnd(signals, options, server.get());
   fmt::print(stderr, "foretoken: ending; running requests have {} seconds (again: end at once)\n",
              settings.shutdown_seconds);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // A second one ends the program.

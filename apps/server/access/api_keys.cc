@@ -121,14 +121,13 @@ Result<ApiKeys> ApiKeys::Read(const std::string& path) {
   return keys;
 }
 
-int ApiKeys::Find(const HttpHead& head) const {
+const ApiKey* ApiKeys::Find(const HttpHead& head) const {
   const std::string_view brought = KeyOf(head);
-  if (brought.empty()) return -1;
+  if (brought.empty()) return nullptr;
   const std::string digest = Sha256Hex(std::string(brought));
-  int found = -1;
-  for (std::size_t i = 0; i < keys_.size(); ++i) {
-    const bool same = CRYPTO_memcmp(digest.data(), keys_[i].digest.data(), digest.size()) == 0;
-    if (same) found = static_cast<int>(i);
+  const ApiKey* found = nullptr;
+  for (const ApiKey& key : keys_) {
+    if (CRYPTO_memcmp(digest.data(), key.digest.data(), digest.size()) == 0) found = &key;
   }
   return found;
 }

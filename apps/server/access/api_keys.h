@@ -37,11 +37,9 @@ class ApiKeys {
   const ApiKey& front() const { return keys_.front(); }
   bool empty() const { return keys_.empty(); }
 
-  const ApiKey& at(int number) const { return keys_[static_cast<std::size_t>(number)]; }
-
-  /// The number of the key that a request brings, as `Authorization: Bearer KEY` or `x-api-key:
-  /// KEY`; -1 where it brings none of these. Takes the same time wherever keys differ.
-  int Find(const HttpHead& head) const;
+  /// The key that a request brings, as `Authorization: Bearer KEY` or `x-api-key: KEY`; null where
+  /// it brings none of these. Takes the same time wherever keys differ.
+  const ApiKey* Find(const HttpHead& head) const;
 
  private:
   std::vector<ApiKey> keys_;

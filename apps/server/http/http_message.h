@@ -19,7 +19,8 @@ struct HttpHead {
   HttpFields fields;
   std::string peer;  ///< The client's address, for logs.
   std::string id;    ///< Of the request: the client's X-Request-Id, or one made here.
-  int client = -1;   ///< Who sends it, where the app's `screen` has noted that: the app's number.
+  /// Who sends it, where the app's `screen` has noted that: a thing of the app's.
+  std::shared_ptr<const void> client;
 
   /// The first field of that name, whatever its case; empty where there is none.
   std::string_view Field(std::string_view name) const;
