@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -152,8 +153,8 @@ std::variant<ModelRegistry::Index, ApiError> ModelRegistry::Resolve(std::string_
   if (!name.empty()) return UnknownModel(name);
   ApiError unnamed = UnknownModel(name);
   unnamed.status = 400;
-  unnamed.message = "this server has several models: say which in 'model', of " +
-                    unnamed.message.substr(unnamed.message.find('\''));
+  unnamed.message = fmt::format("this server has several models: say in 'model' which of '{}'",
+                                fmt::join(specs_ | std::views::transform(&ModelSpec::id), "', '"));
   return unnamed;
 }
 
