@@ -54,7 +54,7 @@ class Server {
 
   /// Where a request goes by its path.
   struct Route {
-    std::string method;
+    std::string method;  ///< Or several: "GET, DELETE".
     bool open = false;   ///< Whoever comes: without an API key.
     bool quick = false;  ///< Answered on the HTTP server's thread; else on the work pool.
     const Door* door = &ChatDoor();  ///< Whose form errors have.
@@ -91,6 +91,7 @@ class Server {
   HttpReply Health(const HttpRequest& request);
   HttpReply Metrics(const HttpRequest& request);
   HttpReply Stats(const HttpRequest& request);
+  HttpReply Response(const HttpRequest& request);
   HttpReply Tags(const HttpRequest& request);
   HttpReply Version(const HttpRequest& request);
 
@@ -100,6 +101,7 @@ class Server {
   const std::int64_t began_;  // In seconds since 1970.
 
   AccessLog log_;
+  const std::shared_ptr<ResponseStore> responses_ = std::make_shared<ResponseStore>();
 
   // In this order: the engines' and the pool's threads answer through the HTTP server, and the
   // pool's use models.
