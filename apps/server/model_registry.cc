@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -160,9 +161,7 @@ std::variant<ModelRegistry::Index, ApiError> ModelRegistry::Resolve(std::string_
   if (found != kNone) return found;
   if (!name.empty()) return UnknownModel(name);
   return ApiError{
-      .message = fmt::format("this server has several models: say which in 'model', one "
-                             "of {}",
-                             Names()),
+      .message = fmt::format("this server has several models: say in 'model' which of {}", Names()),
       .param = "model",
       .code = "model_not_found"};
 }

@@ -45,10 +45,22 @@ HttpReply Refused(int status, const std::string& sentence, const Door& door = Ch
 }
 
 // Without keys, who calls from this machine is its user.
-std::vector<ModelSpec> ForCallersOf(const ServerOptions& options, std::vector<ModelSpec> models) {
+std::vector<ModelSpec> ForCallersOf(const ServerOptions& options, std::vector<ModelSpec> models,
+                                    const std::shared_ptr<ResponseStore>& responses) {
   const bool one = options.keys.empty() && IsLoopback(options.http.host);
-  for (ModelSpec& model : models) model.options.clients_are_one = one;
+  for (ModelSpec& model : models) {
+    model.options.clients_are_one = one;
+    model.options.responses = responses;
+  }
   return models;
+}
+
+// Whether a route that answers `methods` answers this one.
+bool Answers(std::string_view methods, std::string_view method) {
+  if (method == "HEAD") method = "GET";
+  const std::size_t found = methods.find(method);
+  return !method.empty() && found != methods.npos && (found == 0 || methods[found - 1] == ' ') &&
+         (found + method.size() == methods.size() || methods[found + method.size()] == ',');
 }
 
 }  // namespace
@@ -57,7 +69,7 @@ Server::Server(ServerOptions options, std::vector<ModelSpec> models)
     : options_(std::move(options)),
       keys_(options_.keys.empty() ? nullptr : std::make_shared<const ApiKeys>(options_.keys)),
       began_(std::time(nullptr)),
-      models_(ForCallersOf(options_, std::move(models)), options_.models) {
+      models_(ForCallersOf(options_, std::move(models), responses_), options_.models) {
   AddRoutes();
 }
 
@@ -234,6 +246,8 @@ void Server::AddRoutes() {
   Get("/v1/models", &Server::Models);
   Get("/models", &Server::Models);
   Get("/v1/models/", &Server::Model);
+  Get("/v1/responses/", &Server::Response);
+  routes_["/v1/responses/"].method = "GET, DELETE";
   Get("/health", &Server::Health, /*open=*/true);
   Get("/v1/health", &Server::Health, /*open=*/true);
   Get("/metrics", &Server::Metrics);
@@ -289,9 +303,7 @@ std::optional<HttpReply> Server::Screen(HttpHead* note) const {
         DoorAt(head.path));
   }
   const Door& door = *route->door;
-  const bool asks =
-      head.method == route->method || (head.method == "HEAD" && route->method == "GET");
-  if (!asks) {
+  if (!Answers(route->method, head.method)) {
     HttpReply reply = Refused(405,
                               fmt::format("{} answers {} only, not {}", Shortened(head.path),
                                           route->method, Shortened(head.method)),
@@ -349,7 +361,7 @@ HttpReply Server::Preflight(const HttpHead& head) const {
   if (options_.cors.empty()) return reply;
   const std::string wanted(head.Field("Access-Control-Request-Headers"));
   reply.fields = {
-      {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+      {"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"},
       {"Access-Control-Allow-Headers", wanted.empty() ? "Authorization, Content-Type" : wanted},
       {"Access-Control-Max-Age", "86400"}};
   return reply;
@@ -371,10 +383,12 @@ void Server::Handle(HttpRequest request, const HttpExchange& exchange) {
     HttpRequest request;
     std::shared_ptr<void> place;
   };
-  const auto held = std::make_shared<const Held>(Held{std::move(request), std::move(place)});
+  const auto held = std::make_shared<Held>(Held{std::move(request), std::move(place)});
   const HeldRequest waiting(held, &held->request);
-  Enqueue(*route.door, waiting, exchange,
-          [&route, waiting, exchange] { route.answer(waiting, exchange); });
+  Enqueue(*route.door, waiting, exchange, [&route, held, waiting, exchange] {
+    MendJson(&held->request.body);
+    route.answer(waiting, exchange);
+  });
 }
 
 // Has the pool do what answers a request.
@@ -415,6 +429,26 @@ HttpReply Server::Model(const HttpRequest& request) {
   const ModelRegistry::Index found = models_.Find(name);
   if (found == ModelRegistry::kNone) return ErrorReply(models_.UnknownModel(name));
   return JsonReply(ModelJson(models_, found, began_));
+}
+
+// A response that is kept, or that there is none any more.
+HttpReply Server::Response(const HttpRequest& request) {
+  const std::string id = request.head.path.substr(std::string_view("/v1/responses/").size());
+  const std::string client = CallerOf(request.head).client;
+  const auto kept = responses_->Find(client, id);
+  if (kept == nullptr) {
+    return ErrorReply({.status = 404,
+                       .message = fmt::format(
+                           "Response with id '{}' not found. This server keeps the latest ones "
+                           "only.",
+                           Shortened(id)),
+                       .param = "id"});
+  }
+  if (request.head.method != "DELETE") {
+    return {.content_type = "application/json", .body = kept->json};
+  }
+  responses_->Remove(client, id);
+  return JsonReply({{"id", id}, {"object", "response"}, {"deleted", true}});
 }
 
 HttpReply Server::Health(const HttpRequest&) {

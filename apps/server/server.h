@@ -63,7 +63,7 @@ class Server {
 
   /// Where a request goes by its path.
   struct Route {
-    std::string method;
+    std::string method;  ///< Or several: "GET, DELETE".
     bool open = false;   ///< Whoever comes: without an API key.
     bool quick = false;  ///< Answered on the HTTP server's thread; else on the work pool.
     const Door* door = &ChatDoor();  ///< Whose form errors have.
@@ -109,6 +109,7 @@ class Server {
   HttpReply Health(const HttpRequest& request);
   HttpReply Metrics(const HttpRequest& request);
   HttpReply Stats(const HttpRequest& request);
+  HttpReply Response(const HttpRequest& request);
   HttpReply Version(const HttpRequest& request);
 
   const ServerOptions options_;
@@ -120,6 +121,7 @@ class Server {
   const std::int64_t began_;  // In seconds since 1970.
 
   AccessLog log_;
+  const std::shared_ptr<ResponseStore> responses_ = std::make_shared<ResponseStore>();
 
   // Requests that wait to be read or for their model, client by client.
   const std::shared_ptr<ClientPlaces> waiting_ = std::make_shared<ClientPlaces>();

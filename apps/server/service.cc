@@ -14,6 +14,8 @@
 #include "foretoken/receipt.h"
 #include "server/adapters.h"
 #include "server/api/gap_prompt.h"
+#include "server/api/tool_fields.h"
+#include "server/request_checks.h"
 
 namespace foretoken::server {
 namespace {
@@ -33,47 +35,6 @@ std::string FieldOf(const Door& door, const std::string& field) {
   // The server's own option, which does not go with the mode or fallback that was asked for.
   if (field == "speculation_length") return "speculative";
   return field;
-}
-
-// Refuses a mode that the engine does not offer, with those that it does.
-std::optional<ApiError> CheckMode(const std::optional<PlanOptions>& plan, const Engine& engine) {
-  if (!plan || !plan->mode || engine.Offers(*plan->mode)) return std::nullopt;
-  std::vector<std::string_view> names;
-  for (const Mode mode : OfferedModes(engine)) names.push_back(ModeName(mode));
-  return ApiError{.message = fmt::format("mode '{}' is not offered by this server; choose one of "
-                                         "{}",
-                                         ModeName(*plan->mode), fmt::join(names, ", ")),
-                  .param = "speculative.mode"};
-}
-
-// Refuses texts that cannot fit whatever their tokens are, before time and memory go into those: a
-// token has at most `longest_token` bytes, and tokenizers may fold what is written wider.
-std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, PromptTooLong bounds,
-                                     std::size_t longest_token) {
-  constexpr std::size_t kFolding = 4;
-  std::size_t longest = api.chat.variables.size() + api.chat.tools.size();
-  for (const ChatMessage& message : api.chat.messages) {
-    longest += message.content.size() + message.more.size();
-  }
-  for (const ApiPrompt& prompt : api.prompts) {
-    const auto* text = std::get_if<std::string>(&prompt);
-    if (text != nullptr) longest = std::max(longest, text->size());
-    const auto* gap = std::get_if<ApiGap>(&prompt);
-    if (gap != nullptr) longest = std::max(longest, gap->before.size() + gap->behind.size());
-  }
-  bounds.tokens = static_cast<std::int64_t>(longest / (kFolding * longest_token));
-  bounds.at_least = true;
-  if (bounds.tokens <= bounds.most) return std::nullopt;
-  return Refusal(bounds, std::string(door.prompt));
-}
-
-// Refuses embeddings of another size than the model has.
-std::optional<ApiError> CheckDimensions(const std::optional<EmbeddingWish>& wish, int hidden) {
-  if (!wish || wish->dimensions == 0 || wish->dimensions == hidden) return std::nullopt;
-  return ApiError{.message = fmt::format("'dimensions' must be {}, which this model's embeddings "
-                                         "have: a part of one means nothing",
-                                         hidden),
-                  .param = "dimensions"};
 }
 
 // Adds the tokens of the prompts of a completion, and to `stop` those that end what fills a gap.
@@ -100,53 +61,6 @@ std::optional<ApiError> EncodePrompts(const Door& door, const ApiRequest& api,
     }
   }
   return std::nullopt;
-}
-
-// How a client asks for less.
-std::string FewerWith(const Door& door, const ApiRequest& api) {
-  return api.embedding.has_value() ? fmt::format("send fewer texts in '{}'", door.prompt)
-                                   : std::string("lower 'n'");
-}
-
-// What all choices of a request come to at most.
-struct Totals {
-  std::int64_t tokens = 0;  // Of prompts and outputs.
-  std::int64_t prompt_logprobs = 0;
-  std::int64_t output_logprobs = 0;
-};
-
-// Refuses what takes more than one request may have.
-std::optional<ApiError> CheckTotals(const Door& door, const ApiRequest& api, const Totals& totals,
-                                    std::int64_t most) {
-  const auto& [tokens, prompt_logprobs, output_logprobs] = totals;
-  if (tokens > most && api.embedding.has_value()) {
-    return ApiError{.message = fmt::format("the texts come to {} tokens, more than the {} that one "
-                                           "request may have: {}",
-                                           tokens, most, FewerWith(door, api)),
-                    .param = std::string(door.prompt)};
-  }
-  if (tokens > most) {
-    return ApiError{
-        .message = fmt::format("prompts and outputs of all choices may come to {} tokens, "
-                               "more than the {} that one request may have: ask for fewer "
-                               "choices or lower '{}'",
-                               tokens, most, door.limit),
-        .param = std::string(door.limit)};
-  }
-  if (prompt_logprobs > 2 * most) {
-    return ApiError{
-        .message = fmt::format("the log-probabilities of the prompts come to {}, more than the {} "
-                               "that one request may have: lower 'logprobs', or send fewer prompts",
-                               prompt_logprobs, 2 * most),
-        .param = "logprobs"};
-  }
-  if (output_logprobs <= 4 * most) return std::nullopt;
-  return ApiError{
-      .message = fmt::format("the log-probabilities of the outputs may come to {}, more than the "
-                             "{} that one request may have: ask for fewer of a token, or lower "
-                             "'{}'",
-                             output_logprobs, 4 * most, door.limit),
-      .param = std::string(door.limit)};
 }
 
 // Sets the namespace of the served datastore that a wish names; else the key's first, or without
@@ -200,6 +114,54 @@ std::optional<ApiError> FindTenant(const DatastoreWish& wish, const Caller& call
     return error;
   }
   *tenant = *found;
+  return std::nullopt;
+}
+
+// Whether thoughts that a text begins go on behind it.
+bool LeavesOpen(std::string_view text, const ChatFormat& format) {
+  const ReasoningForm& reasoning = format.reasoning;
+  if (reasoning.open.empty()) return false;
+  const std::size_t open = text.rfind(reasoning.open);
+  return open != text.npos && text.find(reasoning.close, open) == text.npos;
+}
+
+// How a request is speculated for: a prediction is drafted from where the request does not say
+// otherwise, by what copies from it alone or among others.
+std::optional<PlanOptions> PlanFor(const ApiRequest& api, const Engine& engine) {
+  std::optional<PlanOptions> plan = api.speculation;
+  if (api.prediction.empty() || (plan && plan->mode)) return plan;
+  for (const DrafterId drafter : {DrafterId::kProtocol, DrafterId::kEnsemble}) {
+    const Mode mode{Schedule::kBefore, drafter};
+    if (!engine.Offers(mode)) continue;
+    if (!plan) plan.emplace();
+    plan->mode = mode;
+    break;
+  }
+  return plan;
+}
+
+// Puts what was said up to the end of the response that a request goes on with before its own
+// turns; `kept` gets what is known so far of the request's own.
+std::optional<ApiError> Recall(const Caller& caller, const ResponseStore* store,
+                               ApiRequest* request, KeptResponse* kept) {
+  const KeepWish& wish = request->keep;
+  std::vector<ChatMessage>& turns = request->chat.messages;
+  const auto own = turns.begin() + static_cast<std::ptrdiff_t>(wish.first_turn);
+  if (wish.store) kept->turns.assign(own, turns.end());
+  if (wish.previous.empty()) return std::nullopt;
+  if (store != nullptr) kept->before = store->Find(caller.client, wish.previous);
+  if (kept->before == nullptr) {
+    return ApiError{.message = fmt::format("Previous response with id '{}' not found. This server "
+                                           "keeps the latest ones only; send the whole "
+                                           "conversation in 'input'.",
+                                           Shortened(wish.previous)),
+                    .param = "previous_response_id",
+                    .code = "previous_response_not_found"};
+  }
+  std::vector<ChatMessage> earlier = kept->before->Conversation();
+  turns.insert(own, std::make_move_iterator(earlier.begin()),
+               std::make_move_iterator(earlier.end()));
+  NameToolAnswers(&turns);
   return std::nullopt;
 }
 
@@ -334,6 +296,10 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
     }
     prompts.push_back(std::move(*tokens));
     reading = ReadingAfter(tokenizer, prompts.front());
+    if (api.chat.continues_last) {
+      reading.in_reasoning =
+          reading.in_reasoning || LeavesOpen(api.chat.messages.back().content, reading.format);
+    }
     reading.tools = api.tools;
     admitted->reading = reading;
     if (!api.parts_reasoning) {
@@ -351,6 +317,10 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   if (const auto* error = std::get_if<ApiError>(&adapter)) return *error;
   std::shared_ptr<DatastoreTenant> tenant;
   if (auto error = FindTenant(api.datastore, caller, served, &tenant)) return error;
+  const std::optional<PlanOptions> plan = PlanFor(api, *served.engine);
+  if (auto error = CheckPrediction(api, context, served.longest_token)) return error;
+  std::vector<Token> prediction = tokenizer.Encode(api.prediction, false, false);
+  prediction.resize(std::min(prediction.size(), static_cast<std::size_t>(context)));
   const std::uint64_t seed =
       api.seeded || !options().random_seed ? api.sampling.seed : Random() >> 11;
   const std::uint64_t group = (Random() >> 1) | 1;  // A request's choices share its places.
@@ -373,9 +343,10 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
         totals.prompt_logprobs += std::ssize(prompt) * (1 + sampling.top_logprobs);
       }
       if (api.embedding.has_value()) request.embedding = api.embedding->pooling;
-      request.plan = api.speculation;
+      request.plan = plan;
       request.adapter = std::get<AdapterUse>(adapter);
-      request.continues_text = !chat;
+      request.continues_text = !chat || api.chat.continues_last;
+      request.prediction = prediction;
       request.group = group;
       request.datastore = tenant;
       request.learn = api.datastore.learn;
@@ -425,6 +396,10 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   }
   Admitted admitted{.request = std::move(asked)};
   const ApiRequest& request = admitted.request;
+  KeptResponse kept;
+  if (auto error = Recall(caller, options().responses.get(), &admitted.request, &kept)) {
+    return Invalid(*error);
+  }
   if (request.receipt && options().lossy) {
     return Invalid({.message = "a receipt says that the model wrote the text, and this server "
                                "verifies by a lossy rule: leave receipt out",
@@ -469,6 +444,16 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
           MakeReceipt(*target, asked[static_cast<std::size_t>(choice)], output, finish));
       receipt.pop_back();  // The end of the line.
       return receipt;
+    };
+  }
+  if (request.keep.store && options().responses != nullptr) {
+    admitted.head.keep = [store = options().responses, client = caller.client,
+                          id = admitted.head.id,
+                          kept](std::string reply, std::vector<ChatMessage> answer) {
+      KeptResponse whole = kept;
+      std::ranges::move(answer, std::back_inserter(whole.turns));
+      whole.json = std::move(reply);
+      store->Keep(client, id, std::move(whole));
     };
   }
   admitted.deadline = deadline;

@@ -15,15 +15,17 @@
 #include "server/api/api_json.h"
 #include "server/api/api_request.h"
 #include "server/api/door.h"
+#include "server/api/response_store.h"
 #include "server/engine_thread.h"
 
 namespace foretoken::server {
 
 struct ServiceOptions {
   ApiDefaults defaults;
-  bool random_seed = true;    ///< For requests without one; else the default seed.
-  bool lossy = false;         ///< EngineOptions::lossy: receipts are then refused.
-  int max_prompt_tokens = 0;  ///< 0: what the context holds.
+  std::shared_ptr<ResponseStore> responses;  ///< Of all models.
+  bool random_seed = true;                   ///< For requests without one; else the default seed.
+  bool lossy = false;                        ///< EngineOptions::lossy: receipts are then refused.
+  int max_prompt_tokens = 0;                 ///< 0: what the context holds.
   /// Sequences of one client under way, where its key says nothing; 0: its share of the places.
   int client_limit = 0;
   bool clients_are_one = false;               ///< Only one person calls, who may have all places.

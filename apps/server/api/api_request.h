@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +38,14 @@ struct AdapterWish {
   std::optional<float> scale;  ///< None: the adapter's own.
 };
 
+/// A tool that its client knows by another shape than that of the function which a model is told
+/// of.
+struct ToolShape {
+  std::string name;     ///< As the client calls it.
+  std::string space;    ///< The namespace that it is in; empty: none.
+  bool custom = false;  ///< It takes a text: the function's one argument, `input`.
+};
+
 /// What a request is taken to say where it says nothing.
 struct ApiDefaults {
   SamplingParams sampling;
@@ -44,6 +54,13 @@ struct ApiDefaults {
   bool parts_reasoning = true;     ///< What a model thinks is apart from what it says.
   ReasoningBudget budget;          ///< Of chats.
   bool strict_fields = false;      ///< Fields that nobody knows are refused, not noted.
+};
+
+/// What a request says of responses that are kept.
+struct KeepWish {
+  bool store = false;          ///< Its own is to be kept.
+  std::string previous;        ///< The id of the one that it goes on with; empty: none.
+  std::size_t first_turn = 0;  ///< Of the chat: instructions before it are for this request alone.
 };
 
 /// A wish for the embeddings of prompts in place of generations.
@@ -78,10 +95,14 @@ struct ApiRequest {
   bool seeded = false;  ///< `sampling.seed` was given.
   OutputFormat format;
   std::vector<ChatTool> tools;  ///< kChat: functions that may be called.
+  /// ... those of another shape, by the function's name.
+  std::map<std::string, ToolShape, std::less<>> shapes;
   bool must_call = false;       ///< ... and one of them must.
   bool one_call = false;        ///< ... one at most.
+  bool old_calls = false;       ///< ... which the reply has as `function_call`, OpenAI's old form.
   bool parts_reasoning = true;  ///< kChat: thoughts are apart from what is said,
   ReasoningBudget budget;       ///< ... and how long they may be.
+  std::string prediction;       ///< kChat: what the answer may turn out to be.
   StopRules stop;               ///< `max_tokens` is 0 where as much as the context holds is wanted.
   int n = 1;                    ///< Choices per prompt.
   bool echo = false;            ///< kCompletion: the reply has the prompts before the texts.
@@ -97,6 +118,7 @@ struct ApiRequest {
   std::optional<PlanOptions> speculation;  ///< What it leaves open is the server's default.
   DatastoreWish datastore;
   AdapterWish adapter;
+  KeepWish keep;                     ///< kChat
   nlohmann::json repeated;           ///< Fields that the reply says again.
   std::vector<std::string> ignored;  ///< Fields that were sent and mean nothing here.
 

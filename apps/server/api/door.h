@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/api/api_json.h"
 #include "server/api/api_request.h"
@@ -23,6 +24,8 @@ struct ReplyHead {
   /// The receipt (JSON) of a choice with these tokens; null where none was asked for.
   std::function<std::string(int choice, std::span<const Token> tokens, FinishReason finish)>
       receipt;
+  /// Keeps the whole reply (JSON), whose answer are these turns; null where it is not to be.
+  std::function<void(std::string reply, std::vector<ChatMessage> answer)> keep;
 };
 
 /// Writes the answer to one request that the engine has taken, in the form that its client asked

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -49,7 +50,32 @@ class Complaint : public AcceptingSax {
   std::vector<std::set<std::string>> names_;  // Of each object that is open; none in an array.
 };
 
+// The code that stands behind "\\u" at `at`; -1: none does.
+int EscapedCode(std::string_view text, std::size_t at) {
+  constexpr std::size_t kDigits = 4;
+  if (text.substr(at, 2) != "\\u" || at + 2 + kDigits > text.size()) return -1;
+  int code = 0;
+  const char* const begin = text.data() + at + 2;
+  const auto [end, error] = std::from_chars(begin, begin + kDigits, code, 16);
+  return error == std::errc() && end == begin + kDigits ? code : -1;
+}
+
 }  // namespace
+
+void MendJson(std::string* text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  constexpr std::size_t kEscape = 6;  // Bytes.
+  if (text->starts_with(kMark)) text->erase(0, kMark.size());
+  for (std::size_t at = text->find('\\'); at != text->npos; at = text->find('\\', at)) {
+    const int code = EscapedCode(*text, at);
+    const bool high = code >= 0xD800 && code < 0xDC00;
+    const bool low = code >= 0xDC00 && code < 0xE000;
+    const int next = high ? EscapedCode(*text, at + kEscape) : -1;
+    const bool pair = next >= 0xDC00 && next < 0xE000;
+    if (low || (high && !pair)) text->replace(at + 2, kEscape - 2, "FFFD");
+    at += pair ? 2 * kEscape : code >= 0 ? kEscape : 2;
+  }
+}
 
 Result<Json> ParseJson(std::string_view text) {
   if (text.empty()) return InvalidInput("the body is empty; send a JSON object");
@@ -117,6 +143,15 @@ bool FieldReader::Number(std::string_view name, float low, float high, float* va
 
 void FieldReader::Refuse(std::string_view name, std::string_view must_be) {
   Fail(name, fmt::format("'{}{}' must be {}", place_, name, must_be));
+}
+
+void FieldReader::LeaveOut(std::string_view name, std::string_view what) {
+  if (unknown_ != nullptr) {
+    unknown_->push_back(fmt::format("{}{}={}", place_, name, what));
+    return;
+  }
+  Fail(name, fmt::format("'{}{}' is '{}', which this server does not have; leave it out", place_,
+                         name, Shortened(std::string(what))));
 }
 
 void FieldReader::Fail(std::string_view name, std::string message) {

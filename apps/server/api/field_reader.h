@@ -16,6 +16,11 @@ namespace foretoken::server {
 inline constexpr int kMaxJsonDepth = 64;
 Result<nlohmann::json> ParseJson(std::string_view text);
 
+/// Mends what other systems write into JSON texts: takes a byte order mark off, and puts U+FFFD in
+/// the place of an escape that is half of a surrogate pair, as where a client cut a text within an
+/// emoji.
+void MendJson(std::string* text);
+
 /// Reads the fields of one JSON object of a request by name. What is wrong is said as OpenAI does,
 /// with the error's `field` as its `param`: "stream_options.include_usage". Close() notes the
 /// fields that nobody asked for, so that nothing is ignored silently.
@@ -36,6 +41,9 @@ class FieldReader : public JsonObject {
 
   /// Notes that a field is not what it must be: "'NAME' must be WHAT".
   void Refuse(std::string_view name, std::string_view must_be);
+  /// Notes that the field `name` asks for `what`, which this server leaves out; it is refused where
+  /// unknown fields are.
+  void LeaveOut(std::string_view name, std::string_view what);
   /// Notes a sentence about a field.
   void Fail(std::string_view name, std::string message);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/parse_number.h"
@@ -15,13 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kMaxInt = std::numeric_limits<int>::max();
-constexpr std::size_t kMaxStops = 16;
-
-bool IsTextPart(const Json& part, std::span<const std::string_view> types) {
-  if (!part.is_object() || !part.contains("text") || !part["text"].is_string()) return false;
-  const Json type = part.value("type", Json());
-  return type.is_string() && std::ranges::count(types, type.get_ref<const std::string&>()) > 0;
-}
+constexpr std::size_t kMaxStops = 128;
 
 // Variables of the chat template; they go before those of the same name.
 void AddVariables(const Json& variables, ApiRequest* request) {
@@ -198,28 +193,6 @@ std::string ModelNamed(std::string_view body) {
   return model != named.end() && model->is_string() ? model->get<std::string>() : std::string();
 }
 
-bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::string_view> types,
-              std::string* text) {
-  const Json* field = fields->Find(name);
-  if (field == nullptr) return false;
-  if (field->is_string()) {
-    *text = field->get_ref<const std::string&>();
-    return true;
-  }
-  if (!field->is_array()) fields->Refuse(name, "a string or an array of text parts");
-  for (std::size_t i = 0; i < field->size() && fields->ok(); ++i) {
-    const Json& part = (*field)[i];
-    if (!IsTextPart(part, types)) {
-      fields->Refuse(name, fmt::format("a string or an array of {{\"type\": \"{}\", \"text\": "
-                                       "...}}: this server reads text only",
-                                       types.front()));
-      return true;
-    }
-    *text += part["text"].get_ref<const std::string&>();
-  }
-  return true;
-}
-
 void ForEachMessage(FieldReader* body, std::string_view name,
                     const std::function<void(FieldReader*, std::size_t)>& read) {
   const Json* field = body->Find(name);
@@ -229,7 +202,6 @@ void ForEachMessage(FieldReader* body, std::string_view name,
   for (std::size_t i = 0; i < field->size() && body->ok(); ++i) {
     FieldReader message = body->Inner(fmt::format("{}[{}]", name, i), (*field)[i]);
     read(&message, i);
-    message.Close();
   }
 }
 
@@ -237,21 +209,53 @@ void ReadTurn(FieldReader* message, const MessageFields& fields, ChatMessage* tu
   if (fields.more) fields.more(message, turn);
   if (!message->String("role", &turn->role)) message->Refuse("role", "a string");
   if (turn->role == "developer") turn->role = "system";
+  if (fields.tools && turn->role == "function") turn->role = "tool";  // OpenAI's old name.
   const bool of_tool = fields.tools && turn->role == "tool";
   if (turn->role != "system" && turn->role != "user" && turn->role != "assistant" && !of_tool) {
     message->Refuse("role", fields.tools ? "system, developer, user, assistant or tool"
                                          : "system, developer, user or assistant");
   }
-  if (!ReadText(message, "content", fields.types, &turn->content) && turn->role != "assistant") {
-    message->Refuse("content", "a string");
-  }
+  const bool has_content = of_tool
+                               ? ReadToolResult(message, "content", fields.types, &turn->content)
+                               : ReadText(message, "content", fields.types, &turn->content);
+  if (!has_content && turn->role != "assistant") message->Refuse("content", "a string");
 }
 
 void ReadMessages(FieldReader* body, std::string_view name, const MessageFields& fields,
                   std::vector<ChatMessage>* messages) {
   ForEachMessage(body, name, [&](FieldReader* message, std::size_t) {
     ReadTurn(message, fields, &messages->emplace_back());
+    message->Close();
   });
+}
+
+bool HasCalls(const ChatMessage& turn) {
+  return !turn.more.empty() && Json::parse(turn.more).contains("tool_calls");
+}
+
+void ReadContinuation(FieldReader* body, std::string_view messages, ApiRequest* request) {
+  bool goes_on = false;
+  bool begins = false;
+  const bool said = body->Bool("continue_final_message", &goes_on);
+  const bool said_begins = body->Bool("add_generation_prompt", &begins);
+  if (!body->ok()) return;
+  if (goes_on && begins) {
+    return body->Fail("add_generation_prompt",
+                      "'add_generation_prompt' begins a turn, and 'continue_final_message' goes on "
+                      "with one; give one of them");
+  }
+  const ChatMessage& last = request->chat.messages.back();
+  const bool can = last.role == "assistant" && !HasCalls(last);
+  if (goes_on && !can) {
+    return body->Fail("continue_final_message",
+                      fmt::format("'continue_final_message' needs '{}' to end with a turn of the "
+                                  "assistant's that calls nothing",
+                                  messages));
+  }
+  request->chat.continues_last = can && !begins && (goes_on || !said);
+  if (said_begins && !request->chat.continues_last) {
+    AddVariables({{"add_generation_prompt", begins}}, request);
+  }
 }
 
 void SetReasoning(std::string_view effort, ApiRequest* request) {
@@ -404,6 +408,13 @@ void ReadSpeculation(FieldReader* body, ApiRequest* request) {
 
 void SkipFields(FieldReader* fields, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) fields->Has(name);
+}
+
+void LeaveOutUnless(FieldReader* fields, std::string_view name,
+                    std::initializer_list<std::string_view> usual) {
+  std::string said;
+  if (!fields->String(name, &said) || std::ranges::count(usual, said) > 0) return;
+  fields->LeaveOut(name, said);
 }
 
 void MustBeEmpty(FieldReader* fields, std::string_view name, std::string_view why) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "server/api/api_request.h"
+#include "server/api/content_parts.h"
 
 namespace foretoken::server {
 
@@ -22,17 +23,14 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
 /// JSON object.
 std::string ModelNamed(std::string_view body);
 
-/// Reads text: a string, or an array of parts with a `text` and one of the `types`. Whether the
-/// field is there.
-bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::string_view> types,
-              std::string* text);
 /// What the turns of a chat may be.
 struct MessageFields {
   std::span<const std::string_view> types;               ///< Of a content's text parts.
   bool tools = false;                                    ///< There are turns of the role "tool".
   std::function<void(FieldReader*, ChatMessage*)> more;  ///< Reads what else a turn has.
 };
-/// Reads each element of the field `name`, a list of turns, by `read(FieldReader*, index)`.
+/// Reads each element of the field `name`, a list of turns, by `read(FieldReader*, index)`, which
+/// closes it.
 void ForEachMessage(FieldReader* body, std::string_view name,
                     const std::function<void(FieldReader*, std::size_t)>& read);
 /// Reads a turn: its `role` and its `content`, which an assistant's may lack.
@@ -40,6 +38,12 @@ void ReadTurn(FieldReader* message, const MessageFields& fields, ChatMessage* tu
 /// Reads the field `name`, the turns of a chat.
 void ReadMessages(FieldReader* body, std::string_view name, const MessageFields& fields,
                   std::vector<ChatMessage>* messages);
+/// Whether an assistant's turn calls functions.
+bool HasCalls(const ChatMessage& turn);
+/// Lets the answer go on with the last turn where that is the assistant's, as llama.cpp does,
+/// unless `continue_final_message` or `add_generation_prompt` (vLLM's) say otherwise. `messages` is
+/// the field with the turns, which have been read.
+void ReadContinuation(FieldReader* body, std::string_view messages, ApiRequest* request);
 /// Tells the chat template how much a model should think, by the names that templates have for it.
 void SetReasoning(std::string_view effort, ApiRequest* request);
 /// Reads how many tokens of thoughts there may be, by the names that other servers have for it, and
@@ -69,6 +73,10 @@ void ReadSpeculation(FieldReader* body, ApiRequest* request);
 /// Takes fields that such a server honours by doing nothing: who asks, for which account, at which
 /// price.
 void SkipFields(FieldReader* fields, std::initializer_list<std::string_view> names);
+/// Reads a field that says `usual` where nothing more is asked for than what this server does; what
+/// else it says is left out.
+void LeaveOutUnless(FieldReader* fields, std::string_view name,
+                    std::initializer_list<std::string_view> usual);
 /// Refuses a field that asks for something: "'NAME' must be empty: WHY". Null, false, "", [] and {}
 /// ask for nothing.
 void MustBeEmpty(FieldReader* fields, std::string_view name, std::string_view why);

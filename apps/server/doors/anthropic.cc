@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "json/ordered_json.h"
@@ -16,16 +17,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kTextTypes[] = {"text"};
-
-// Whether a message's content has blocks other than text, or one that shows something else.
+// Whether a message's content has blocks other than text.
 bool HasBlocks(const Json& content) {
   if (!content.is_array()) return false;
-  return std::ranges::any_of(content, [](const Json& block) {
-    const Json type = block.is_object() ? block.value("type", Json()) : Json();
-    return type == "tool_use" || type == "tool_result" || type == "thinking" ||
-           type == "redacted_thinking";
-  });
+  return std::ranges::any_of(content, [](const Json& block) { return PartType(block) != "text"; });
 }
 
 // A message of blocks, as turns of a chat: each result of a tool is one of its own.
@@ -33,60 +28,81 @@ struct BlocksOf {
   std::string text;
   OrderedJson more = OrderedJson::object();
   std::vector<ChatMessage> results;
+
+  void AddThoughts(const std::string& thoughts) {
+    std::string all = more.value("reasoning_content", "");
+    more["reasoning_content"] = all + (all.empty() ? "" : "\n") + thoughts;
+  }
 };
 
-// `ordered` is the block with its members in the order that they came in.
-void ReadBlock(FieldReader* block, const OrderedJson& ordered, BlocksOf* read) {
-  std::string type;
+// A call of one of the client's functions; `ordered` is the block with its members in the order
+// that they came in.
+void ReadToolUse(FieldReader* block, const OrderedJson& ordered, BlocksOf* read) {
+  std::string id;
+  std::string name;
+  block->String("id", &id);
+  if (!block->String("name", &name)) block->Refuse("name", "a string");
+  const Json* input = block->Find("input");
+  if (input == nullptr || !input->is_object()) return block->Refuse("input", "an object");
+  block->Has("caller");
+  read->more["tool_calls"].push_back(
+      {{"id", id},
+       {"type", "function"},
+       {"function", {{"name", name}, {"arguments", ordered["input"]}}}});
+}
+
+void ReadToolResultBlock(FieldReader* block, BlocksOf* read) {
+  std::string id;
+  bool failed = false;
+  ChatMessage result{.role = "tool", .content = {}};
+  if (!block->String("tool_use_id", &id)) block->Refuse("tool_use_id", "a string");
+  block->Bool("is_error", &failed);
+  ReadToolResult(block, "content", kTextParts, &result.content);
+  result.more = Dump({{"tool_call_id", id}});
+  read->results.push_back(std::move(result));
+}
+
+void ReadBlock(FieldReader block, const Json& json, const OrderedJson& ordered, BlocksOf* read) {
+  const std::string type = PartType(json);
   std::string text;
-  block->String("type", &type);
-  block->Has("cache_control");
-  if (type == "text") {
-    if (block->String("text", &text)) read->text += text;
-    block->Has("citations");
-  } else if (type == "thinking") {
-    if (block->String("thinking", &text)) read->more["reasoning_content"] = text;
-    block->Has("signature");
-  } else if (type == "redacted_thinking") {
-    block->Has("data");
-  } else if (type == "tool_use") {
-    std::string name;
-    block->String("id", &text);
-    if (!block->String("name", &name)) block->Refuse("name", "a string");
-    const Json* input = block->Find("input");
-    if (input == nullptr || !input->is_object()) return block->Refuse("input", "an object");
-    block->Has("caller");
-    read->more["tool_calls"].push_back(
-        {{"id", text},
-         {"type", "function"},
-         {"function", {{"name", name}, {"arguments", ordered["input"]}}}});
-  } else if (type == "tool_result") {
-    bool failed = false;
-    ChatMessage result{.role = "tool", .content = {}};
-    if (!block->String("tool_use_id", &text)) block->Refuse("tool_use_id", "a string");
-    block->Bool("is_error", &failed);
-    ReadText(block, "content", kTextTypes, &result.content);
-    result.more = Dump({{"tool_call_id", text}});
-    read->results.push_back(std::move(result));
-  } else {
-    block->Refuse("type", "text, thinking, tool_use or tool_result: this server reads text only");
+  SkipFields(&block, {"type", "cache_control"});
+  if (const std::optional<std::string> found = TextOfPart(json, kTextParts)) {
+    read->text += *found;
+    return;
   }
-  block->Close();
+  if (type == "thinking") {
+    if (block.String("thinking", &text)) read->AddThoughts(text);
+    block.Has("signature");
+  } else if (type == "redacted_thinking") {
+    block.Has("data");
+  } else if (type == "tool_use") {
+    ReadToolUse(&block, ordered, read);
+  } else if (type == "tool_result") {
+    ReadToolResultBlock(&block, read);
+  } else if (type.empty() || type == "text" || type == "image" || type == "document") {
+    block.Refuse("type", "text, thinking, tool_use or tool_result: this server reads text only");
+  } else {
+    return block.LeaveOut("type", type);  // What tools did that ran on another server.
+  }
+  block.Close();
 }
 
 void ReadBlocks(FieldReader* message, const OrderedJson& ordered,
                 std::vector<ChatMessage>* messages) {
   std::string role;
   message->String("role", &role);
-  if (role != "user" && role != "assistant") message->Refuse("role", "user or assistant");
+  if (role != "user" && role != "assistant" && role != "system") {
+    message->Refuse("role", "user, assistant or system");
+  }
   const Json* content = message->Find("content");
   BlocksOf read;
   const OrderedJson& blocks = ordered["content"];
   for (std::size_t i = 0; i < content->size() && message->ok(); ++i) {
-    FieldReader block = message->Inner(fmt::format("content[{}]", i), (*content)[i]);
-    ReadBlock(&block, blocks[i], &read);
+    ReadBlock(message->Inner(fmt::format("content[{}]", i), (*content)[i]), (*content)[i],
+              blocks[i], &read);
   }
   std::ranges::move(read.results, std::back_inserter(*messages));
+  message->Close();
   if (role == "user" && read.text.empty()) return;
   ChatMessage turn{.role = role, .content = std::move(read.text)};
   if (!read.more.empty()) turn.more = Dump(read.more);
@@ -101,12 +117,36 @@ void ReadTurns(FieldReader* body, const OrderedJson& ordered, std::vector<ChatMe
     if (content != nullptr && HasBlocks(*content)) {
       return ReadBlocks(message, (*turns)[i], messages);
     }
-    ReadTurn(message, {.types = kTextTypes, .more = {}}, &messages->emplace_back());
+    ReadTurn(message, {.types = kTextParts, .more = {}}, &messages->emplace_back());
+    message->Close();
   });
   NameToolAnswers(messages);
 }
 
-// `tools`, which chat templates have in OpenAI's form.
+// One of the tools, as chat templates have it; `ordered` is it with its members in order.
+OrderedJson ReadFunctionTool(FieldReader* fields, const OrderedJson& ordered, ApiRequest* request) {
+  std::string description;
+  ChatTool tool;
+  fields->String("name", &tool.name);
+  fields->String("description", &description);
+  fields->Bool("strict", &tool.strict);
+  SkipFields(fields, {"cache_control", "input_examples", "allowed_callers", "defer_loading",
+                      "eager_input_streaming"});
+  const Json* schema = fields->Find("input_schema");
+  if (schema == nullptr || !schema->is_object()) {
+    fields->Refuse("input_schema", "a JSON Schema, an object");
+    return {};
+  }
+  OrderedJson function = {{"name", tool.name}};
+  if (!description.empty()) function["description"] = description;
+  function["parameters"] = schema->empty() ? NoParameters() : ordered["input_schema"];
+  tool.parameters = function["parameters"].dump();
+  AddTool(std::move(tool), fields, request);
+  fields->Close();
+  return {{"type", "function"}, {"function", std::move(function)}};
+}
+
+// `tools`, of which those of Anthropic's own are left out.
 void ReadAnthropicTools(FieldReader* body, const OrderedJson& ordered, ApiRequest* request) {
   const Json* tools = body->Find("tools");
   if (tools == nullptr || tools->empty()) return;
@@ -116,28 +156,14 @@ void ReadAnthropicTools(FieldReader* body, const OrderedJson& ordered, ApiReques
   for (std::size_t i = 0; i < tools->size() && body->ok(); ++i) {
     FieldReader fields = body->Inner(fmt::format("tools[{}]", i), (*tools)[i]);
     std::string type = "custom";
-    std::string description;
-    ChatTool tool;
     fields.String("type", &type);
-    if (type != "custom") fields.Refuse("type", "custom: this server has no tools of its own");
-    fields.String("name", &tool.name);
-    fields.String("description", &description);
-    fields.Bool("strict", &tool.strict);
-    SkipFields(&fields, {"cache_control", "input_examples", "allowed_callers", "defer_loading",
-                         "eager_input_streaming"});
-    const Json* schema = fields.Find("input_schema");
-    if (schema == nullptr || !schema->is_object()) {
-      return fields.Refuse("input_schema", "a JSON Schema, an object");
+    if (type != "custom") {
+      fields.LeaveOut("type", type);
+    } else {
+      all.push_back(ReadFunctionTool(&fields, listed[i], request));
     }
-    OrderedJson function = {{"name", tool.name}};
-    if (!description.empty()) function["description"] = description;
-    function["parameters"] = listed[i]["input_schema"];
-    tool.parameters = function["parameters"].dump();
-    AddTool(std::move(tool), &fields, request);
-    fields.Close();
-    all.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
-  request->chat.tools = all.dump();
+  if (!all.empty()) request->chat.tools = all.dump();
 }
 
 void ReadAnthropicToolChoice(FieldReader* body, ApiRequest* request) {
@@ -150,13 +176,12 @@ void ReadAnthropicToolChoice(FieldReader* body, ApiRequest* request) {
   fields.Bool("disable_parallel_tool_use", &request->one_call);
   if (type == "tool") {
     fields.String("name", &name);
-    CallOnly(name, &fields, request);
+    CallOnly(name, "tool_choice", body, request);
   } else if (type == "none") {
     request->tools.clear();
     request->chat.tools.clear();
   } else if (type == "any") {
-    request->must_call = true;
-    if (request->tools.empty()) fields.Fail("type", "'tool_choice' needs 'tools' to call");
+    MustCall("type", &fields, request);
   } else if (type != "auto") {
     fields.Refuse("type", "auto, any, tool or none");
   }
@@ -184,47 +209,87 @@ void ReadThinking(FieldReader* body, ApiRequest* request) {
   fields.Close();
 }
 
+// What Claude Code puts before its system prompt, for Anthropic's accounts and another one in each
+// request: no part of the chat, and the cached prefix would end there.
+constexpr std::string_view kBillingHeader = "x-anthropic-billing-header:";
+
+void ReadSystem(FieldReader* body, std::vector<ChatMessage>* messages) {
+  const Json* system = body->Find("system");
+  if (system == nullptr) return;
+  std::string text;
+  if (!system->is_array()) {
+    ReadText(body, "system", kTextParts, &text);
+  }
+  for (std::size_t i = 0; system->is_array() && i < system->size() && body->ok(); ++i) {
+    const std::optional<std::string> block = TextOfPart((*system)[i], kTextParts);
+    if (!block.has_value()) {
+      return body->Refuse("system",
+                          "a string or an array of {\"type\": \"text\", \"text\": ...}: "
+                          "this server reads text only");
+    }
+    if (!block->starts_with(kBillingHeader)) text += *block;
+  }
+  if (system->is_array() && text.empty()) return;
+  messages->push_back({"system", std::move(text)});
+}
+
+// Anthropic's API goes on with a last turn of the assistant's.
+void ReadLastTurn(FieldReader* body, ApiRequest* request) {
+  const ChatMessage& last = request->chat.messages.back();
+  if (last.role != "assistant") return;
+  request->chat.continues_last = true;
+  if (HasCalls(last)) {
+    body->Fail("messages",
+               "'messages' must not end with calls of tools: their results ('tool_result') follow "
+               "them in a turn of the user's");
+  }
+}
+
 // The chat: `messages` and, before them, `system`, and the tools that may be called in it.
 void ReadChat(std::string_view body, FieldReader* fields, ApiRequest* request) {
   const OrderedJson ordered = ParseOrdered(body);
-  std::string system;
-  if (ReadText(fields, "system", kTextTypes, &system)) {
-    request->chat.messages.push_back({"system", std::move(system)});
-  }
+  ReadSystem(fields, &request->chat.messages);
   ReadTurns(fields, ordered, &request->chat.messages);
-  if (fields->ok() && request->chat.messages.back().role == "assistant") {
-    fields->Fail("messages",
-                 "'messages' must not end with the assistant's turn: this server begins a turn of "
-                 "its own");
-  }
+  if (fields->ok()) ReadLastTurn(fields, request);
   ReadAnthropicTools(fields, ordered, request);
-  MustBeEmpty(fields, "mcp_servers", "this server asks no others for tools");
+  if (const Json* servers = fields->Find("mcp_servers"); servers != nullptr && !servers->empty()) {
+    fields->LeaveOut("mcp_servers", "tools of other servers");
+  }
   ReadAnthropicToolChoice(fields, request);
   ReadReasoningBudget(fields, request);
   ReadThinking(fields, request);
   ReadTemplateVariables(fields, request);
 }
 
-// `output_config`, whose `format` is a JSON Schema; its effort means nothing here.
+// A JSON Schema as {"type": "json_schema", "schema": ...}, at `path` of the body.
+void ReadSchemaFormat(std::string_view body, std::span<const std::string_view> path,
+                      FieldReader fields, OutputFormat* format) {
+  std::string type;
+  fields.String("type", &type);
+  if (type != "json_schema") fields.Refuse("type", "json_schema");
+  if (!format->field.empty()) {
+    return fields.Fail("schema",
+                       fmt::format("'{}' contradicts 'schema'; give one of them", format->field));
+  }
+  ReadSchemaField(body, path, &fields, format);
+  fields.Close();
+}
+
+// `output_config`, whose `format` is a JSON Schema, and `output_format`, its older name.
 void ReadOutputConfig(std::string_view body, FieldReader* fields, OutputFormat* format) {
+  if (const Json* wanted = fields->Find("output_format"); wanted != nullptr) {
+    constexpr std::string_view kPath[] = {"output_format", "schema"};
+    ReadSchemaFormat(body, kPath, fields->Inner("output_format", *wanted), format);
+  }
   const Json* config = fields->Find("output_config");
   if (config == nullptr) return;
-  FieldReader config_fields = fields->Inner("output_config", *config);
-  std::string effort;
-  config_fields.String("effort", &effort);
-  if (const Json* wanted = config_fields.Find("format"); wanted != nullptr) {
-    FieldReader format_fields = config_fields.Inner("format", *wanted);
-    std::string type;
-    format_fields.String("type", &type);
-    if (type != "json_schema") format_fields.Refuse("type", "json_schema");
-    if (!format->field.empty()) {
-      fields->Fail("grammar", "'grammar' and 'output_config.format' contradict; give one of them");
-    }
+  FieldReader inner = fields->Inner("output_config", *config);
+  LeaveOutUnless(&inner, "effort", {"high"});
+  if (const Json* wanted = inner.Find("format"); wanted != nullptr) {
     constexpr std::string_view kPath[] = {"output_config", "format", "schema"};
-    ReadSchemaField(body, kPath, &format_fields, format);
-    format_fields.Close();
+    ReadSchemaFormat(body, kPath, inner.Inner("format", *wanted), format);
   }
-  config_fields.Close();
+  inner.Close();
 }
 
 Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
@@ -238,6 +303,7 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
     ReadStopStrings(fields, "stop_sequences", &request->stop);
     ReadStopTokens(fields, &request->stop);
     ReadOutputFormat(body, fields, &request->format);
+    ReadFormatsOfOthers(body, fields, &request->format);
     ReadOutputConfig(body, fields, &request->format);
     fields->Bool("stream", &request->stream);
     ReadSpeculation(fields, request);

@@ -51,10 +51,13 @@ TEST(AnthropicDoor, RefusesWhatItCannotHonour) {
                 "from 1");
   ExpectRefused(AnthropicDoor(), R"({"max_tokens":1})", "messages", "at least one");
   ExpectRefused(AnthropicDoor(),
-                R"({"max_tokens":1,"messages":[{"role":"assistant","content":"Hi"}]})", "messages",
-                "must not end with the assistant's turn");
+                R"({"max_tokens":1,"messages":[{"role":"assistant","content":[{"type":"tool_use",)"
+                R"("id":"1","name":"f","input":{}}]}]})",
+                "messages", "must not end with calls");
   refused(R"(,"tools":[{"name":"f"}])", "tools[0].input_schema", "a JSON Schema");
-  refused(R"(,"tools":[{"type":"web_search_20250305","name":"w"}])", "tools[0].type", "custom");
+  refused(R"(,"tools":[{"type":"web_search_20250305","name":"w"}],"tool_choice":{"type":"tool",)"
+          R"("name":"w"})",
+          "tool_choice", "tools of other kinds are left out");
   refused(R"(,"tool_choice":{"type":"any"})", "tool_choice.type", "needs 'tools'");
   refused(R"(,"thinking":{"type":"enabled"})", "thinking.budget_tokens", "how many tokens");
   refused(R"(,"thinking":{"type":"much"})", "thinking.type", "disabled");
@@ -63,7 +66,7 @@ TEST(AnthropicDoor, RefusesWhatItCannotHonour) {
           "output_config.format.schema", "no value matches");
   refused(R"(,"grammar":"root ::= \"a\"","output_config":{"format":{"type":"json_schema",)"
           R"("schema":{"type":"object"}}})",
-          "grammar", "contradict");
+          "output_config.format.schema", "contradicts");
 }
 
 TEST(AnthropicDoor, ASchemaKeepsTheOrderOfItsProperties) {
@@ -134,6 +137,82 @@ TEST(AnthropicDoor, ToolsAreThoseOfTheTemplate) {
                                                           R"("name":"g"})")));
   ASSERT_EQ(named.tools.size(), 1U);
   EXPECT_EQ(named.tools[0].name, "g");
+}
+
+TEST(AnthropicDoor, ToolsOfItsOwnAreLeftOutAndNamed) {
+  const ApiRequest request = MustRead(
+      AnthropicDoor(),
+      Body(R"(,"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":5},)"
+           R"({"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{}},)"
+           R"({"type":"tool_search_tool_regex_20251119","name":"tool_search_tool_regex"}],)"
+           R"("mcp_servers":[{"type":"url","url":"https://x","name":"x"}])"));
+  ASSERT_EQ(request.tools.size(), 1U);
+  EXPECT_EQ(request.tools[0].name, "f");
+  // One whose schema says nothing takes nothing.
+  EXPECT_EQ(request.tools[0].parameters,
+            R"({"type":"object","properties":{},"additionalProperties":false})");
+  EXPECT_THAT(request.ignored,
+              ElementsAre("tools[0].type=web_search_20250305", "tools[1].type=bash_20250124",
+                          "tools[3].type=tool_search_tool_regex_20251119",
+                          "mcp_servers=tools of other servers"));
+}
+
+// Claude Code's first block of `system` is another in each request.
+TEST(AnthropicDoor, TheHeaderOfAnAccountIsNoPartOfTheChat) {
+  const auto system = [](const std::string& cch) {
+    const ApiRequest request = MustRead(
+        AnthropicDoor(),
+        Body(R"(,"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.0.a; )"
+             R"(cc_entrypoint=cli; cch=)" +
+             cch + R"(;"},{"type":"text","text":"You are kind.","cache_control":{}}])"));
+    EXPECT_EQ(request.chat.messages.size(), 2U);
+    return request.chat.messages.front().content;
+  };
+  EXPECT_EQ(system("00000"), "You are kind.");
+  EXPECT_EQ(system("f1a2b"), system("00000"));
+}
+
+TEST(AnthropicDoor, ALastTurnOfTheAssistantsIsGoneOnWith) {
+  const ApiRequest request = MustRead(
+      AnthropicDoor(), R"({"max_tokens":9,"messages":[{"role":"user","content":"Hi"},)"
+                       R"({"role":"assistant","content":[{"type":"text","text":"Once upon"}]}]})");
+  EXPECT_TRUE(request.chat.continues_last);
+  EXPECT_EQ(request.chat.messages.back().content, "Once upon");
+  EXPECT_FALSE(MustRead(AnthropicDoor(), Body("")).chat.continues_last);
+}
+
+TEST(AnthropicDoor, BlocksOfConversationsBegunElsewhere) {
+  const ApiRequest request = MustRead(
+      AnthropicDoor(),
+      R"({"max_tokens":9,"messages":[{"role":"user","content":[{"type":"document","source":)"
+      R"({"type":"text","media_type":"text/plain","data":"Doc. "}},{"type":"search_result",)"
+      R"("title":"T","source":"s","content":[{"type":"text","text":"found"}]}]},)"
+      R"({"role":"assistant","content":[{"type":"thinking","thinking":"A","signature":"EqQB"},)"
+      R"({"type":"redacted_thinking","data":"x"},{"type":"thinking","thinking":"B","signature":""},)"
+      R"({"type":"server_tool_use","id":"s","name":"web_search","input":{}},)"
+      R"({"type":"web_search_tool_result","tool_use_id":"s","content":[]},)"
+      R"({"type":"tool_use","id":"1","name":"f","input":{}}]},)"
+      R"({"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[)"
+      R"({"type":"text","text":"x"},{"type":"image","source":{}}]}]}]})");
+  const std::vector<ChatMessage>& turns = request.chat.messages;
+  ASSERT_EQ(turns.size(), 3U);
+  EXPECT_EQ(turns[0].content, "Doc. T\nfound");
+  EXPECT_EQ(OrderedJson::parse(turns[1].more)["reasoning_content"], "A\nB");
+  EXPECT_EQ(turns[2].content, "x[image left out: only text can be read here]");
+  EXPECT_THAT(request.ignored, ElementsAre("messages[1].content[3].type=server_tool_use",
+                                           "messages[1].content[4].type=web_search_tool_result",
+                                           "messages[2].content[0].content[1].type=image"));
+  ExpectRefused(AnthropicDoor(),
+                R"({"max_tokens":9,"messages":[{"role":"user","content":[{"type":"image",)"
+                R"("source":{}}]}]})",
+                "messages[0].content[0].type", "reads text only");
+}
+
+TEST(AnthropicDoor, ASchemaUnderItsOlderName) {
+  const ApiRequest request =
+      MustRead(AnthropicDoor(),
+               Body(R"(,"output_format":{"type":"json_schema","schema":{"type":"object"}})"));
+  EXPECT_EQ(request.format.field, "output_format.schema");
 }
 
 TEST(AnthropicDoor, BlocksAreTurns) {

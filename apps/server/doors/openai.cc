@@ -20,9 +20,25 @@ constexpr int kDefaultCompletionTokens = 16;  // As OpenAI has it.
 // What a message of a chat may have besides its role and content.
 void ReadMoreOfMessage(FieldReader* message, ChatMessage* turn) {
   ReadToolsOfMessage(message, turn);
-  // An assistant's message as this server returned it may be sent back as it is.
-  message->Has("refusal");
-  MustBeEmpty(message, "annotations", "this server makes none");
+  // An assistant's message may be sent back as it was returned, also by another server.
+  SkipFields(message, {"refusal", "annotations", "audio"});
+  bool prefix =
+      false;  // DeepSeek's and Mistral's mark of a turn that is gone on with: the last is.
+  message->Bool("prefix", &prefix);
+}
+
+// `prediction`, which says what the answer may be: {"type": "content", "content": ...}
+void ReadPrediction(FieldReader* body, ApiRequest* request) {
+  const Json* field = body->Find("prediction");
+  if (field == nullptr) return;
+  FieldReader fields = body->Inner("prediction", *field);
+  std::string type;
+  fields.String("type", &type);
+  if (type != "content") fields.Refuse("type", "content");
+  if (!ReadText(&fields, "content", kTextParts, &request->prediction)) {
+    fields.Refuse("content", "a string");
+  }
+  fields.Close();
 }
 
 // `logprobs` is a boolean with `top_logprobs` beside it in chats, a count in completions.
@@ -49,6 +65,7 @@ void ReadStreaming(FieldReader* body, ApiRequest* request) {
   if (const Json* field = body->Find("stream_options"); field != nullptr) {
     FieldReader options = body->Inner("stream_options", *field);
     options.Bool("include_usage", &request->include_usage);
+    SkipFields(&options, {"include_obfuscation"});
     options.Close();
     if (!request->stream) {
       body->Fail("stream_options", "'stream_options' needs 'stream' to be true");
@@ -61,15 +78,13 @@ void ReadStreaming(FieldReader* body, ApiRequest* request) {
 }
 
 // Fields of OpenAI's that a server which keeps nothing and serves one model honours by doing
-// nothing: who asks, for which account, at which price.
+// nothing: who asks, for which account, at which price. What it does not honour it leaves out.
 void ReadHarmless(FieldReader* body, ApiKind kind) {
-  std::string text;
-  bool flag = false;
-  for (const char* name :
-       {"user", "safety_identifier", "prompt_cache_key", "service_tier", "verbosity"}) {
-    body->String(name, &text);
-  }
-  body->Bool("store", &flag);
+  SkipFields(body, {"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
+  LeaveOutUnless(body, "service_tier", {"auto", "default"});
+  LeaveOutUnless(body, "verbosity", {"medium"});
+  bool store = false;
+  if (body->Bool("store", &store) && store) body->LeaveOut("store", "true");
   if (const Json* field = body->Find("metadata"); field != nullptr && !field->is_object()) {
     body->Refuse("metadata", "an object");
   }
@@ -114,10 +129,12 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [&](FieldReader* fields, ApiRequest* request) {
     request->kind = kind;
     if (kind == ApiKind::kChat) {
-      constexpr std::string_view kTypes[] = {"text"};
-      ReadMessages(fields, "messages", {.types = kTypes, .tools = true, .more = ReadMoreOfMessage},
+      ReadMessages(fields, "messages",
+                   {.types = kTextParts, .tools = true, .more = ReadMoreOfMessage},
                    &request->chat.messages);
       NameToolAnswers(&request->chat.messages);
+      ReadContinuation(fields, "messages", request);
+      ReadPrediction(fields, request);
       ReadTools(body, fields, request);
       ReadReasoning(fields, request);
       ReadTemplateVariables(fields, request);
@@ -136,6 +153,7 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
     fields->Bool("receipt", &request->receipt);
     ReadSpeculation(fields, request);
     ReadOutputFormat(body, fields, &request->format);
+    ReadFormatsOfOthers(body, fields, &request->format);
     ReadHarmless(fields, kind);
     if (request->choices() > kMaxChoices) {
       fields->Fail("n", fmt::format("{} prompts times 'n' of {} are more than {} choices",

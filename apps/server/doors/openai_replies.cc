@@ -60,8 +60,10 @@ void ShareText(const Tokenizer& tokenizer, std::string_view text, std::vector<To
   prompt->back().characters += left;
 }
 
-// `usage`, with what speculation did. `endings` are those of all choices, `n` per prompt.
-OrderedJson UsageJson(std::span<const Ending> endings, int n, std::uint64_t seed) {
+// `usage`, with what speculation did. `endings` are those of all choices.
+OrderedJson UsageJson(const ApiRequest& request, std::span<const Ending> endings,
+                      std::uint64_t seed) {
+  const int n = request.n;
   int prompt_tokens = 0;  // Choices of one prompt share it.
   int output_tokens = 0;
   for (std::size_t i = 0; i < endings.size(); ++i) {
@@ -73,7 +75,14 @@ OrderedJson UsageJson(std::span<const Ending> endings, int n, std::uint64_t seed
       {"completion_tokens", output_tokens},
       {"total_tokens", prompt_tokens + output_tokens},
       {"prompt_tokens_details", {{"cached_tokens", endings.front().stats.cached_prompt_tokens}}}};
-  usage.update(SpeculationJson(endings, seed));
+  const OrderedJson speculation = SpeculationJson(endings, seed);
+  usage.update(speculation);
+  if (!request.prediction.empty()) {
+    const int accepted = speculation["draft_n_accepted"];
+    usage["completion_tokens_details"] = {
+        {"accepted_prediction_tokens", accepted},
+        {"rejected_prediction_tokens", speculation["draft_n"].get<int>() - accepted}};
+  }
   return usage;
 }
 
@@ -104,11 +113,17 @@ OrderedJson CallJson(const IdentifiedCall& call) {
 }
 
 // The message of choice `choice` of the reply `id`.
-OrderedJson MessageJson(const ChatAnswer& answer, const std::string& id, int choice) {
+OrderedJson MessageJson(const ApiRequest& request, const ChatAnswer& answer, const std::string& id,
+                        int choice) {
   OrderedJson message = {{"role", "assistant"}, {"content", answer.content}, {"refusal", nullptr}};
   if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
   if (answer.calls.empty()) return message;
   if (answer.content.empty()) message["content"] = nullptr;
+  if (request.old_calls) {
+    const ChatAnswer::Call& call = answer.calls.front();
+    message["function_call"] = {{"name", call.name}, {"arguments", call.arguments}};
+    return message;
+  }
   OrderedJson& calls = message["tool_calls"] = OrderedJson::array();
   for (std::size_t i = 0; i < answer.calls.size(); ++i) {
     const ChatAnswer::Call& call = answer.calls[i];
@@ -118,9 +133,10 @@ OrderedJson MessageJson(const ChatAnswer& answer, const std::string& id, int cho
 }
 
 // `finish_reason` of a choice; empty where it was cancelled.
-std::string_view FinishOf(const Ending& ending, bool has_calls) {
+std::string_view FinishOf(const ApiRequest& request, const Ending& ending, bool has_calls) {
   const std::string_view name = FinishName(ending.reason);
-  return has_calls && name == "stop" ? "tool_calls" : name;
+  if (!has_calls || name != "stop") return name;
+  return request.old_calls ? "function_call" : "tool_calls";
 }
 
 // The server-sent events of one streaming request, which outlives it.
@@ -279,11 +295,16 @@ OrderedJson EventWriter::DeltaOf(const ChatPart& part, int choice) {
     case ChatPart::Kind::kReasoning:
       return {{"reasoning_content", part.text}};
     case ChatPart::Kind::kCall: {
+      if (request_.old_calls) {
+        ++calls;
+        return {{"function_call", {{"name", part.text}, {"arguments", ""}}}};
+      }
       OrderedJson call = CallJson({CallId(id_, choice, calls), part.text, ""});
       call["index"] = calls++;
       return {{"tool_calls", OrderedJson::array({std::move(call)})}};
     }
     case ChatPart::Kind::kArguments: {
+      if (request_.old_calls) return {{"function_call", {{"arguments", part.text}}}};
       const OrderedJson more = {{"index", calls - 1}, {"function", {{"arguments", part.text}}}};
       return {{"tool_calls", OrderedJson::array({more})}};
     }
@@ -326,7 +347,7 @@ void EventWriter::Add(Burst burst, std::string* out) {
   AppendBurst(burst, out);
   if (burst.ending.has_value()) {
     endings_[choice] = *burst.ending;
-    const std::string_view finish = FinishOf(*burst.ending, calls_[choice] > 0);
+    const std::string_view finish = FinishOf(request_, *burst.ending, calls_[choice] > 0);
     if (finish.empty()) return;  // Cancelled: Fail says so.
     Open(burst.choice, out);
     *out += request_.kind == ApiKind::kChat ? R"("delta":{},"logprobs":null)"
@@ -341,7 +362,7 @@ void EventWriter::Add(Burst burst, std::string* out) {
 void EventWriter::End(std::string* out) {
   if (request_.include_usage) {
     *out += opening_;
-    *out += "],\"usage\":" + Dump(UsageJson(endings_, request_.n, seed_)) +
+    *out += "],\"usage\":" + Dump(UsageJson(request_, endings_, seed_)) +
             ",\"timings\":" + Dump(TimingsJson(endings_)) + "}\n\n";
   }
   *out += "data: [DONE]\n\n";
@@ -397,7 +418,7 @@ void ReplyBuilder::End(std::string* out) {
                {"created", head_.created},
                {"model", head_.model}});
   AppendMember("choices", choices, out);
-  AppendMember("usage", Dump(UsageJson(endings_, request_.n, head_.seed)), out);
+  AppendMember("usage", Dump(UsageJson(request_, endings_, head_.seed)), out);
   AppendMember("timings", Dump(TimingsJson(endings_)), out);
 }
 
@@ -406,7 +427,7 @@ std::string ReplyBuilder::ChoiceText(int index) const {
   const Ending& ending = endings_[static_cast<std::size_t>(index)];
   OrderedJson said = {{"index", index}};
   if (request_.kind == ApiKind::kChat) {
-    said["message"] = MessageJson(choice.answer, head_.id, index);
+    said["message"] = MessageJson(request_, choice.answer, head_.id, index);
   } else {
     said["text"] = choice.text;
   }
@@ -416,7 +437,8 @@ std::string ReplyBuilder::ChoiceText(int index) const {
                    ? LogprobsText(request_.kind, *tokenizer_, choice.tokens, 0)
                    : "null",
                &text);
-  AppendMember("finish_reason", Dump(FinishOf(ending, !choice.answer.calls.empty())), &text);
+  AppendMember("finish_reason", Dump(FinishOf(request_, ending, !choice.answer.calls.empty())),
+               &text);
   if (head_.receipt) {
     const auto output = std::span(choice.tokens).subspan(choice.prompt_parts);
     AppendMember("receipt", head_.receipt(index, TokensOf(output), ending.reason), &text);

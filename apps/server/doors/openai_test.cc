@@ -175,7 +175,7 @@ TEST(OpenAi, AJsonSchemaKeepsTheOrderOfItsProperties) {
 TEST(OpenAi, OutputFormatsThatAreWrongAreRefused) {
   ExpectChatRefused(R"("grammar":7)", "grammar", "must be a string");
   ExpectChatRefused(R"("grammar":"")", "grammar", "must be a grammar");
-  ExpectChatRefused(R"("grammar":"a","response_format":{"type":"json_object"})", "grammar",
+  ExpectChatRefused(R"("grammar":"a","response_format":{"type":"json_object"})", "response_format",
                     "contradict");
   const auto refused = [](const std::string& format, const std::string& field,
                           const std::string& saying) {
@@ -288,7 +288,10 @@ TEST(OpenAi, ToolsGoToTheTemplateAsTheyCame) {
   EXPECT_EQ(request.tools[0].name, "weather");
   EXPECT_TRUE(request.tools[0].strict);
   EXPECT_THAT(request.tools[0].parameters, HasSubstr(R"("b":{"type":"string"},"a")"));
-  EXPECT_EQ(request.tools[1].parameters, "");
+  // One that says nothing of its parameters has none.
+  EXPECT_EQ(request.tools[1].parameters,
+            R"({"type":"object","properties":{},"additionalProperties":false})");
+  EXPECT_THAT(request.chat.tools, HasSubstr(R"("name":"now","parameters":{"type":"object",)"));
   EXPECT_FALSE(request.must_call || request.one_call);
 }
 
@@ -303,13 +306,13 @@ TEST(OpenAi, WhichToolsMayBeCalled) {
   ASSERT_EQ(named.tools.size(), 1U);
   EXPECT_EQ(named.tools[0].name, "now");
   ExpectChatRefused(WithTools(R"("tool_choice":{"type":"function","function":{"name":"x"}})"),
-                    "tool_choice.function.name", "none of the 'tools'");
+                    "tool_choice", "'x', which is none of the functions in 'tools'");
   ExpectChatRefused(WithTools(R"("tool_choice":"sometimes")"), "tool_choice", "auto, none");
   ExpectChatRefused(R"("tool_choice":"required")", "tool_choice", "needs 'tools'");
 }
 
 TEST(OpenAi, ToolsThatAreNoneAreRefused) {
-  ExpectChatRefused(R"("tools":[{"type":"search"}])", "tools[0].type", "\"function\"");
+  ExpectChatRefused(R"("tools":[{"type":"function"}])", "tools[0].type", "\"function\"");
   ExpectChatRefused(R"("tools":[{"type":"function","function":{"name":"a b"}}])",
                     "tools[0].function.name", "must be 1 to 64");
   ExpectChatRefused(R"("tools":[{"type":"function","function":{"name":"a","parameters":[]}}])",
@@ -431,7 +434,7 @@ TEST(OpenAi, WrongValuesAreNamed) {
   ExpectRefused(ChatDoor(), R"({"messages":[{"role":"judge","content":"a"}]})", "messages[0].role",
                 "system, developer, user, assistant or tool");
   ExpectRefused(ChatDoor(), R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
-                "messages[0].content", "reads text only");
+                "messages[0].content", "reads text only, and part 0 is 'image_url'");
   ExpectRefused(CompletionDoor(), R"({"prompt":{}})", "prompt", "must be a string");
   ExpectRefused(CompletionDoor(), R"({"prompt":["a","b"],"n":100})", "n", "more than 128");
   ExpectRefused(CompletionDoor(), R"({"prompt":"a","max_tokens":0,"echo":true})", "max_tokens",

@@ -1,5 +1,7 @@
 #include "server/doors/responses.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <ctime>
 #include <utility>
@@ -15,8 +17,6 @@ namespace foretoken::server {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::string_view kTextTypes[] = {"input_text", "output_text", "text"};
 
 // The calls of the input's latest turn that has any, put into it when all are known: it may have
 // thousands.
@@ -44,65 +44,87 @@ class TurnCalls {
   std::size_t turn_ = 0;  // How many turns there were with it.
 };
 
-void ReadCallItem(FieldReader* item, std::vector<ChatMessage>* messages, TurnCalls* calls) {
+// A call joins the turn of the assistant's that it follows; of a tool that takes a text, `input` is
+// its one argument.
+void ReadCallItem(FieldReader* item, bool custom, std::vector<ChatMessage>* messages,
+                  TurnCalls* calls) {
   std::string id;
   std::string name;
+  std::string space;
   std::string arguments;
   item->String("call_id", &id);
   if (!item->String("name", &name)) item->Refuse("name", "a string");
-  if (!item->String("arguments", &arguments)) item->Refuse("arguments", "a string");
+  item->String("namespace", &space);
+  const char* const field = custom ? "input" : "arguments";
+  if (!item->String(field, &arguments)) item->Refuse(field, "a string");
+  if (custom) arguments = Dump({{"input", arguments}});
   if (messages->empty() || messages->back().role != "assistant") {
     messages->push_back({.role = "assistant", .content = {}});
   }
-  calls->Add(TemplateCall(id, name, arguments));
+  calls->Add(TemplateCall(id, FunctionName(space, name), arguments));
 }
 
 void ReadCallOutput(FieldReader* item, std::vector<ChatMessage>* messages) {
   std::string id;
   ChatMessage turn{.role = "tool", .content = {}};
   if (!item->String("call_id", &id)) item->Refuse("call_id", "a string");
-  if (!ReadText(item, "output", kTextTypes, &turn.content)) item->Refuse("output", "a string");
+  SkipFields(item, {"name"});
+  if (!ReadToolResult(item, "output", kTextParts, &turn.content)) {
+    item->Refuse("output", "a string");
+  }
   turn.more = Dump({{"tool_call_id", id}});
   messages->push_back(std::move(turn));
 }
 
-// What a model thought begins a turn of its own.
+// What a model thought begins a turn of its own. Of another server's thoughts there may only be a
+// summary, and what that alone can read.
 void ReadThoughts(FieldReader* item, std::vector<ChatMessage>* messages) {
-  constexpr std::string_view kTypes[] = {"reasoning_text"};
+  constexpr std::string_view kTypes[] = {"reasoning_text", "summary_text"};
   std::string thoughts;
+  std::string summary;
   ReadText(item, "content", kTypes, &thoughts);
-  SkipFields(item, {"summary", "encrypted_content"});
+  ReadText(item, "summary", kTypes, &summary);
+  SkipFields(item, {"encrypted_content"});
+  if (thoughts.empty()) thoughts = std::move(summary);
   if (thoughts.empty()) return;
   messages->push_back({.role = "assistant",
                        .content = {},
                        .more = Dump({{"reasoning_content", std::move(thoughts)}})});
 }
 
-// An item of the input: this server's outputs can be sent back as they are.
+void ReadMessageItem(FieldReader* item, std::vector<ChatMessage>* messages) {
+  ChatMessage turn;
+  ReadTurn(item, {.types = kTextParts, .more = {}}, &turn);
+  // The thoughts before it, if any, are of the same turn.
+  const bool thought = !messages->empty() && messages->back().role == "assistant" &&
+                       messages->back().content.empty() && turn.role == "assistant";
+  if (thought) {
+    messages->back().content = std::move(turn.content);
+  } else {
+    messages->push_back(std::move(turn));
+  }
+}
+
+// An item of the input: this server's outputs can be sent back as they are. Of another server's,
+// what its own tools did is left out.
 void ReadItem(FieldReader* item, std::vector<ChatMessage>* messages, TurnCalls* calls) {
   std::string type = "message";
   item->String("type", &type);
   SkipFields(item, {"id", "status", "phase"});
   if (type == "message") {
-    ChatMessage turn;
-    ReadTurn(item, {.types = kTextTypes, .more = {}}, &turn);
-    // The thoughts before it, if any, are of the same turn.
-    const bool thought = !messages->empty() && messages->back().role == "assistant" &&
-                         messages->back().content.empty() && turn.role == "assistant";
-    if (thought) {
-      messages->back().content = std::move(turn.content);
-    } else {
-      messages->push_back(std::move(turn));
-    }
-  } else if (type == "function_call") {
-    ReadCallItem(item, messages, calls);
-  } else if (type == "function_call_output") {
+    ReadMessageItem(item, messages);
+  } else if (type == "function_call" || type == "custom_tool_call") {
+    ReadCallItem(item, type == "custom_tool_call", messages, calls);
+  } else if (type == "function_call_output" || type == "custom_tool_call_output") {
     ReadCallOutput(item, messages);
   } else if (type == "reasoning") {
     ReadThoughts(item, messages);
+  } else if (type == "item_reference") {
+    return item->Refuse("type", "one with its content: this server keeps responses, and no items");
   } else {
-    item->Refuse("type", "message, function_call, function_call_output or reasoning");
+    return item->LeaveOut("type", type);
   }
+  item->Close();
 }
 
 void ReadInput(FieldReader* body, ApiRequest* request) {
@@ -111,6 +133,7 @@ void ReadInput(FieldReader* body, ApiRequest* request) {
     request->repeated["instructions"] = text;
     request->chat.messages.push_back({"system", std::move(text)});
   }
+  request->keep.first_turn = request->chat.messages.size();
   const Json* input = body->Find("input");
   if (input == nullptr) return body->Refuse("input", "a string or an array of messages");
   if (input->is_string()) {
@@ -130,16 +153,16 @@ void ReadTextOptions(std::string_view body, FieldReader* fields, ApiRequest* req
   const Json* text = fields->Find("text");
   if (text == nullptr) return;
   FieldReader options = fields->Inner("text", *text);
-  std::string word;
-  options.String("verbosity", &word);
+  LeaveOutUnless(&options, "verbosity", {"medium"});
   if (const Json* format = options.Find("format"); format != nullptr) {
-    FieldReader inner = options.Inner("format", *format);
+    FieldReader inner = options.InnerStrict("format", *format);
     std::string type;
     inner.String("type", &type);
     if (type != "text" && type != "json_object" && type != "json_schema") {
       inner.Refuse("type", "text, json_object or json_schema");
     } else if (type != "text" && !request->format.field.empty()) {
-      fields->Fail("grammar", "'grammar' and 'text.format' contradict; give one of them");
+      options.Fail("format", fmt::format("'{}' and 'text.format' contradict; give one of them",
+                                         request->format.field));
     }
     if (type == "json_object") {
       request->format = {.grammar = JsonObjectGrammar(), .field = "text.format"};
@@ -164,13 +187,20 @@ void ReadLogprobs(FieldReader* body, SamplingParams* sampling) {
   sampling->top_logprobs = wanted ? top : -1;
 }
 
+// Responses are kept unless a request says otherwise, as OpenAI's are.
+void ReadKeeping(FieldReader* body, KeepWish* keep) {
+  keep->store = true;
+  body->Bool("store", &keep->store);
+  body->String("previous_response_id", &keep->previous);
+}
+
 // What asks for state that this server does not keep, or for what it does not do.
 void RefuseUnserved(FieldReader* body) {
-  constexpr std::string_view kKeepsNothing =
-      "this server stores no responses; send the whole conversation in 'input'";
-  for (const char* name : {"previous_response_id", "conversation", "prompt"}) {
-    MustBeEmpty(body, name, kKeepsNothing);
-  }
+  MustBeEmpty(
+      body, "conversation",
+      "this server keeps no conversations; use 'previous_response_id', or send all of it in "
+      "'input'");
+  MustBeEmpty(body, "prompt", "this server keeps no prompts; send its text in 'input'");
   MustBeEmpty(body, "background", "this server answers requests while they wait");
   if (const Json* truncation = body->Find("truncation");
       truncation != nullptr && *truncation != Json("disabled")) {
@@ -180,7 +210,6 @@ void RefuseUnserved(FieldReader* body) {
 
 void ReadHarmless(FieldReader* body, Json* repeated) {
   bool flag = false;
-  body->Bool("store", &flag);  // It is not, and the reply says so.
   if (const Json* metadata = body->Find("metadata"); metadata != nullptr) {
     if (!metadata->is_object()) body->Refuse("metadata", "an object");
     (*repeated)["metadata"] = *metadata;
@@ -190,8 +219,9 @@ void ReadHarmless(FieldReader* body, Json* repeated) {
     fields.Bool("include_obfuscation", &flag);
     fields.Close();
   }
-  SkipFields(body, {"user", "safety_identifier", "service_tier", "prompt_cache_key",
-                    "prompt_cache_retention", "prompt_cache_options", "max_tool_calls"});
+  LeaveOutUnless(body, "service_tier", {"auto", "default"});
+  SkipFields(body, {"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
+                    "prompt_cache_options", "max_tool_calls", "client_metadata"});
 }
 
 // `reasoning`: how much is thought.
@@ -219,9 +249,11 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
     ReadStopStrings(fields, "stop", &request->stop);
     ReadStopTokens(fields, &request->stop);
     ReadOutputFormat(body, fields, &request->format);
+    ReadFormatsOfOthers(body, fields, &request->format);
     ReadTextOptions(body, fields, request);
     fields->Bool("stream", &request->stream);
     ReadSpeculation(fields, request);
+    ReadKeeping(fields, &request->keep);
     RefuseUnserved(fields);
     ReadHarmless(fields, &request->repeated);
   });
@@ -238,6 +270,19 @@ const Door& ResponsesDoor() {
                                  .writer = ResponseItemsWriter,
                                  .error = OpenAiError};
   return kDoor;
+}
+
+std::vector<ChatMessage> TurnsOfOutput(const OrderedJson& output) {
+  std::vector<ChatMessage> turns;
+  std::vector<std::string> ignored;
+  Status read;
+  TurnCalls calls(&turns);
+  for (const Json item : output) {
+    FieldReader fields(item, "output", &read, &ignored);
+    ReadItem(&fields, &turns, &calls);
+  }
+  calls.Put();
+  return turns;
 }
 
 }  // namespace foretoken::server

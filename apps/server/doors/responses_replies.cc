@@ -15,6 +15,14 @@ namespace {
 
 using Json = nlohmann::json;
 
+// The text that a tool takes, of the arguments of the function that a model calls in its place;
+// empty where they were cut off.
+std::string InputOf(const std::string& arguments) {
+  const Json json = Json::parse(arguments, nullptr, /*allow_exceptions=*/false);
+  const auto input = json.is_object() ? json.find("input") : json.end();
+  return input != json.end() && input->is_string() ? input->get<std::string>() : std::string();
+}
+
 class ResponseWriter final : public ReplyWriter {
  public:
   ResponseWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
@@ -69,6 +77,7 @@ class ResponseWriter final : public ReplyWriter {
     response["usage"] = Usage();
     response["timings"] = TimingsJson(std::span(&ending_, 1));
     response["speculation"] = SpeculationJson(std::span(&ending_, 1), head_.seed);
+    if (head_.keep) head_.keep(Dump(response), TurnsOfOutput(output_));
     if (!request_.stream) {
       *out += Dump(response);
       return;
@@ -92,9 +101,9 @@ class ResponseWriter final : public ReplyWriter {
   struct OpenItemState {
     ChatPart::Kind kind = ChatPart::Kind::kContent;
     std::string id;
-    std::string name;  // Of a call's function,
+    ToolShape shape;   // Of a call's function, as the client knows it,
     int call = 0;      // ... and which of the calls it is.
-    std::string text;
+    std::string text;  // Of a tool that takes a text, as long as it is open, its arguments.
     OrderedJson logprobs = OrderedJson::array();
   };
 
@@ -121,9 +130,13 @@ class ResponseWriter final : public ReplyWriter {
     open_ = OpenItemState{};
     open_->kind = part.kind;
     const bool called = part.kind == ChatPart::Kind::kCall;
-    if (called) open_->name = part.text;
-    if (called) open_->call = calls_++;
-    const std::string_view prefix = called                                    ? "fc"
+    if (called) {
+      const auto shape = request_.shapes.find(part.text);
+      open_->shape = shape == request_.shapes.end() ? ToolShape{.name = part.text} : shape->second;
+      open_->call = calls_++;
+    }
+    const std::string_view prefix = open_->shape.custom                       ? "ctc"
+                                    : called                                  ? "fc"
                                     : part.kind == ChatPart::Kind::kReasoning ? "rs"
                                                                               : "msg";
     open_->id = fmt::format("{}_{}", prefix, suffix_);
@@ -135,6 +148,7 @@ class ResponseWriter final : public ReplyWriter {
 
   void AppendDelta(std::string text, OrderedJson logprobs, std::string* out) {
     open_->text += text;
+    if (open_->shape.custom) return;  // The text is in its arguments, whole when they are.
     open_->logprobs.insert(open_->logprobs.end(), logprobs.begin(), logprobs.end());
     OrderedJson event = OfItem("delta", std::move(text));
     const bool content = open_->kind == ChatPart::Kind::kContent;
@@ -145,9 +159,16 @@ class ResponseWriter final : public ReplyWriter {
   void CloseItem(std::string_view status, std::string* out) {
     if (!open_.has_value()) return;
     const bool called = open_->kind == ChatPart::Kind::kCall;
-    OrderedJson done = OfItem(called ? "arguments" : "text", open_->text);
+    if (open_->shape.custom) {
+      open_->text = InputOf(open_->text);
+      Append("response.custom_tool_call_input.delta", OfItem("delta", open_->text), out);
+    }
+    OrderedJson done = OfItem(open_->shape.custom ? "input"
+                              : called            ? "arguments"
+                                                  : "text",
+                              open_->text);
     if (open_->kind == ChatPart::Kind::kContent) done["logprobs"] = open_->logprobs;
-    if (called) done["name"] = open_->name;
+    if (called && !open_->shape.custom) done["name"] = open_->shape.name;
     Append(fmt::format("response.{}.done", TextName()), std::move(done), out);
     if (!called) Append("response.content_part.done", OfItem("part", Part()), out);
     const OrderedJson item = Item(status, /*whole=*/true);
@@ -164,7 +185,7 @@ class ResponseWriter final : public ReplyWriter {
       case ChatPart::Kind::kReasoning:
         return "reasoning_text";
       default:
-        return "function_call_arguments";
+        return open_->shape.custom ? "custom_tool_call_input" : "function_call_arguments";
     }
   }
 
@@ -193,10 +214,11 @@ class ResponseWriter final : public ReplyWriter {
         item["content"] = content;
         break;
       default:
-        item["type"] = "function_call";
+        item["type"] = open_->shape.custom ? "custom_tool_call" : "function_call";
         item["call_id"] = CallId(head_.id, 0, open_->call);
-        item["name"] = open_->name;
-        item["arguments"] = open_->text;
+        if (!open_->shape.space.empty()) item["namespace"] = open_->shape.space;
+        item["name"] = open_->shape.name;
+        item[open_->shape.custom ? "input" : "arguments"] = open_->text;
     }
     return item;
   }
@@ -230,9 +252,11 @@ class ResponseWriter final : public ReplyWriter {
             {"model", head_.model},
             {"output", OrderedJson::array()},
             {"parallel_tool_calls", !request_.one_call},
-            {"previous_response_id", nullptr},
+            {"previous_response_id", request_.keep.previous.empty()
+                                         ? OrderedJson(nullptr)
+                                         : OrderedJson(request_.keep.previous)},
             {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
-            {"store", false},
+            {"store", request_.keep.store},
             {"temperature", ShortestNumber(request_.sampling.temperature)},
             {"text", {{"format", again("format", {{"type", "text"}})}}},
             {"tool_choice", again("tool_choice", "auto")},

@@ -36,14 +36,16 @@ TEST(ResponsesDoor, RefusesWhatItCannotHonour) {
   };
   ExpectRefused(ResponsesDoor(), "{}", "input", "a string or an array");
   ExpectRefused(ResponsesDoor(), R"({"input":[{"type":"item_reference","id":"x"}]})",
-                "input[0].type", "message");
+                "input[0].type", "keeps responses");
   ExpectRefused(ResponsesDoor(),
                 R"({"input":[{"role":"user","content":[{"type":"input_image"}]}]})",
                 "input[0].content", "text only");
-  refused(R"("previous_response_id":"resp_1")", "previous_response_id", "stores no responses");
-  refused(R"("conversation":{"id":"c"})", "conversation", "stores no responses");
+  refused(R"("conversation":{"id":"c"})", "conversation", "keeps no conversations");
   refused(R"("background":true)", "background", "empty");
-  refused(R"("tools":[{"type":"web_search"}])", "tools[0].type", "no other tools");
+  refused(R"("tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"})",
+          "tool_choice.type", "'web_search' is none of the tools");
+  refused(R"("tools":[{"type":"web_search"}],"tool_choice":"required")", "tool_choice",
+          "no function among those sent");
   refused(R"("tool_choice":"required")", "tool_choice", "needs 'tools'");
   refused(R"("truncation":"auto")", "truncation", "disabled");
   refused(R"("text":{"format":{"type":"xml"}})", "text.format.type", "json_schema");
@@ -65,7 +67,7 @@ TEST(ResponsesDoor, AWholeReply) {
   EXPECT_EQ(reply["temperature"], 0.8);
   EXPECT_EQ(reply["metadata"]["a"], "b");
   EXPECT_EQ(reply["text"]["format"]["type"], "json_object");
-  EXPECT_EQ(reply["store"], false);
+  EXPECT_EQ(reply["store"], true);
   ASSERT_EQ(reply["output"].size(), 1U);
   EXPECT_EQ(reply["output"][0]["status"], "incomplete");
   EXPECT_EQ(reply["output"][0]["content"][0]["text"], "Hello\n");
@@ -161,6 +163,132 @@ TEST(ResponsesDoor, AStreamOfItemsComesToTheWholeReply) {
   }
   EXPECT_EQ(items, whole);
   EXPECT_EQ(texts, "Hm.See{}{}");
+}
+
+// What Codex sends: functions beside tools of other types, and those of an MCP server.
+constexpr char kCodexTools[] =
+    R"("tools":[{"type":"function","name":"shell","strict":false,"parameters":{"type":"object"}},)"
+    R"({"type":"web_search","external_web_access":true},{"type":"local_shell"},)"
+    R"({"type":"custom","name":"apply_patch","format":{"type":"grammar","syntax":"lark",)"
+    R"("definition":"start: x"}},{"type":"custom","name":"note","description":"Writes it down."},)"
+    R"({"type":"namespace","name":"mcp__memory","description":"d","tools":[{"type":"function",)"
+    R"("name":"find","parameters":{},"defer_loading":true}]}])";
+
+TEST(ResponsesDoor, ToolsOfOtherTypesAreLeftOutAndNamed) {
+  const ApiRequest request =
+      MustRead(ResponsesDoor(), R"({"input":"Hi",)" + std::string(kCodexTools) + "}");
+  std::vector<std::string> names;
+  for (const ChatTool& tool : request.tools) names.push_back(tool.name);
+  EXPECT_THAT(names, ElementsAre("shell", "note", "mcp__memory__find"));
+  EXPECT_THAT(request.ignored, ElementsAre("tools[1].type=web_search", "tools[2].type=local_shell",
+                                           "tools[3].type=custom"));
+  const auto told = OrderedJson::parse(request.chat.tools);
+  ASSERT_EQ(told.size(), 3U);
+  // A tool that takes a text is a function of one string to the model.
+  EXPECT_EQ(told[1]["function"]["parameters"]["properties"].dump(),
+            R"({"input":{"type":"string"}})");
+  EXPECT_EQ(told[2]["function"].dump(),
+            R"({"name":"mcp__memory__find","parameters":{"type":"object","properties":{},)"
+            R"("additionalProperties":false}})");
+  const ApiRequest chosen = MustRead(
+      ResponsesDoor(), R"({"input":"Hi",)" + std::string(kCodexTools) +
+                           R"(,"tool_choice":{"type":"function","namespace":"mcp__memory",)"
+                           R"("name":"find"}})");
+  EXPECT_EQ(chosen.tools.at(0).name, "mcp__memory__find");
+}
+
+TEST(ResponsesDoor, CallsHaveTheShapeOfTheirTools) {
+  using Kind = ChatPart::Kind;
+  const std::string body = R"({"input":"Hi",)" + std::string(kCodexTools);
+  const auto answer = [](const ApiRequest& request) {
+    const auto writer = ResponsesDoor().writer(request, {.id = "resp_1", .model = "m"}, nullptr);
+    std::string out;
+    writer->Start({}, &out);
+    writer->Add({.parts = {{Kind::kCall, "note"}, {Kind::kArguments, "{\"input\":\"a"}}}, &out);
+    writer->Add({.parts = {{Kind::kArguments, "\\nb\"}"},
+                           {Kind::kCall, "mcp__memory__find"},
+                           {Kind::kArguments, "{}"}},
+                 .ending = EndingBy(FinishReason::kEndOfSequence)},
+                &out);
+    writer->End(&out);
+    return out;
+  };
+  const auto whole = OrderedJson::parse(answer(MustRead(ResponsesDoor(), body + "}")))["output"];
+  ASSERT_EQ(whole.size(), 2U);
+  EXPECT_EQ(whole[0]["type"], "custom_tool_call");
+  EXPECT_EQ(whole[0]["name"], "note");
+  EXPECT_EQ(whole[0]["input"], "a\nb");
+  EXPECT_EQ(whole[1]["type"], "function_call");
+  EXPECT_EQ(whole[1]["namespace"], "mcp__memory");
+  EXPECT_EQ(whole[1]["name"], "find");
+  OrderedJson items = OrderedJson::array();
+  std::string input;
+  for (const NamedEvent& event :
+       Events(answer(MustRead(ResponsesDoor(), body + R"(,"stream":true})")))) {
+    if (event.name == "response.custom_tool_call_input.delta") input += event.data["delta"];
+    if (event.name == "response.custom_tool_call_input.done") EXPECT_EQ(event.data["input"], input);
+    if (event.name == "response.output_item.done") items.push_back(event.data["item"]);
+  }
+  EXPECT_EQ(input, "a\nb");
+  EXPECT_EQ(items, whole);
+  // What was answered is read again as what the model had called.
+  const std::vector<ChatMessage> turns = TurnsOfOutput(whole);
+  ASSERT_EQ(turns.size(), 1U);
+  const auto calls = OrderedJson::parse(turns[0].more)["tool_calls"];
+  EXPECT_EQ(calls[0]["function"].dump(), R"({"name":"note","arguments":{"input":"a\nb"}})");
+  EXPECT_EQ(calls[1]["function"]["name"], "mcp__memory__find");
+}
+
+TEST(ResponsesDoor, AConversationBegunWithAnotherServer) {
+  const ApiRequest request = MustRead(
+      ResponsesDoor(),
+      R"({"input":[{"role":"user","content":"Hi"},{"type":"reasoning","id":"rs_1","summary":[)"
+      R"({"type":"summary_text","text":"Look."}],"encrypted_content":"gAAA"},)"
+      R"({"type":"web_search_call","id":"ws_1","status":"completed","action":{"query":"q"}},)"
+      R"({"type":"custom_tool_call","call_id":"1","name":"apply_patch","input":"p"},)"
+      R"({"type":"custom_tool_call_output","call_id":"1","output":[{"type":"input_text",)"
+      R"("text":"done"},{"type":"input_image","image_url":"x"}]},)"
+      R"({"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]},)"
+      R"({"type":"compaction","encrypted_content":"x"},{"role":"user","content":"So?"}]})");
+  const std::vector<ChatMessage>& turns = request.chat.messages;
+  ASSERT_EQ(turns.size(), 5U);
+  EXPECT_EQ(turns[1].more,
+            R"({"reasoning_content":"Look.","tool_calls":[{"id":"1","type":"function",)"
+            R"("function":{"name":"apply_patch","arguments":{"input":"p"}}}]})");
+  EXPECT_EQ(turns[2].content, "done[input_image left out: only text can be read here]");
+  EXPECT_EQ(turns[3].content, "No.");
+  EXPECT_THAT(request.ignored,
+              ElementsAre("input[2].type=web_search_call", "input[4].output[1].type=input_image",
+                          "input[6].type=compaction"));
+}
+
+TEST(ResponsesDoor, WhatIsKept) {
+  const ApiRequest request =
+      MustRead(ResponsesDoor(),
+               R"({"input":"Hi","instructions":"Be kind.","previous_response_id":"resp_0"})");
+  EXPECT_TRUE(request.keep.store);
+  EXPECT_EQ(request.keep.previous, "resp_0");
+  EXPECT_EQ(request.keep.first_turn, 1U);  // Instructions are for one request.
+  std::string kept;
+  std::vector<ChatMessage> turns;
+  ReplyHead head{.id = "resp_1", .model = "m"};
+  head.keep = [&](std::string reply, std::vector<ChatMessage> answer) {
+    kept = std::move(reply);
+    turns = std::move(answer);
+  };
+  const auto writer = ResponsesDoor().writer(request, head, nullptr);
+  std::string out;
+  writer->Start({}, &out);
+  writer->Add({.parts = {{ChatPart::Kind::kReasoning, "Hm."}, {ChatPart::Kind::kContent, "Ho"}},
+               .ending = EndingBy(FinishReason::kEndOfSequence)},
+              &out);
+  writer->End(&out);
+  EXPECT_EQ(kept, out);
+  EXPECT_EQ(OrderedJson::parse(out)["previous_response_id"], "resp_0");
+  ASSERT_EQ(turns.size(), 1U);
+  EXPECT_EQ(turns[0].content, "Ho");
+  EXPECT_EQ(turns[0].more, R"({"reasoning_content":"Hm."})");
+  EXPECT_FALSE(MustRead(ResponsesDoor(), R"({"input":"Hi","store":false})").keep.store);
 }
 
 TEST(ResponsesDoor, AStreamThatFails) {

@@ -282,7 +282,7 @@ class Ollama(unittest.TestCase):
         self.assertEqual(caught.exception.status_code, 400)
         self.assertIn("'options.temperature'", caught.exception.error)
         with self.assertRaises(ollama.ResponseError):
-            self.client.chat(MODEL, self.messages, tools=[{"type": "search"}])
+            self.client.chat(MODEL, self.messages, tools=[{"type": "function"}])
 
 
 if __name__ == "__main__":
