@@ -1,5 +1,8 @@
 #pragma once
 
+#include <span>
+#include <string_view>
+
 #include "foretoken/types.h"
 
 namespace foretoken {
@@ -22,5 +25,6 @@ struct FillMarks {
 
 /// Those of a vocabulary, by the names that models have for them.
 FillMarks FindFillMarks(const Tokenizer& tokenizer);
+FillMarks FindFillMarks(std::span<const std::string_view> names);
 
 }  // namespace foretoken

@@ -31,7 +31,7 @@ struct ModelCard {
   bool embeds = false;        ///< It was made to give embeddings, not to generate.
 };
 
-/// Reads the files of a model; an error where it could not be loaded, for want of memory apart.
+/// Reads the files of a model; an error where they are none.
 Result<ModelCard> ReadModelCard(const ModelSource& source);
 
 }  // namespace foretoken

@@ -46,8 +46,10 @@ Json HeadOf(const Receipt& receipt) {
                {"continues_text", receipt.continues_text},
                {"finish_reason", FinishReasonName(receipt.finish)},
                {"prompt", receipt.prompt}};
-  // Receipts of the usual KV stay what they were before there was another.
+  // Receipts of the usual KV, and of penalties that look at all tokens, stay what they were before
+  // there was anything else.
   if (receipt.kv != UsualKvFormat(receipt.precision)) json["kv"] = KvFormatName(receipt.kv);
+  if (sampling.penalty_window >= 0) json["penalty_window"] = sampling.penalty_window;
   if (receipt.adapter.empty()) return json;
   json["adapter"] = receipt.adapter;
   json["adapter_scale"] = receipt.adapter_scale;
@@ -233,6 +235,9 @@ Result<Receipt> ParseReceipt(std::string_view json, const std::string& where) {
   sampling.repetition_penalty = reader.Float("repetition_penalty");
   sampling.frequency_penalty = reader.Float("frequency_penalty");
   sampling.presence_penalty = reader.Float("presence_penalty");
+  if (object.Has("penalty_window")) {
+    sampling.penalty_window = object.Integer("penalty_window", 0, 1 << 30);
+  }
   sampling.logit_bias = reader.Bias();
   sampling.seed = reader.Seed();
   object.String("grammar", &receipt.grammar);

@@ -127,6 +127,19 @@ TEST_F(ReceiptTest, OfAnotherFormatOfKvSaysSo) {
   EXPECT_THAT(FlawOf(forged)->what, HasSubstr("hash chain"));
 }
 
+TEST_F(ReceiptTest, OfPenaltiesThatLookAtTheLatestTokensSaysSo) {
+  EXPECT_THAT(FormatReceipt(Write({.repetition_penalty = 1.4F})), Not(HasSubstr("penalty_window")));
+  const Receipt receipt = Write(
+      {.temperature = 0.8F, .repetition_penalty = 1.4F, .penalty_window = 16, .seed = 3}, 120);
+  EXPECT_THAT(FormatReceipt(receipt), HasSubstr(R"("penalty_window":16)"));
+  const auto read = ParseReceipt(FormatReceipt(receipt), "receipt.json");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(FlawOf(*read), std::nullopt);
+  Receipt forged = *read;
+  forged.sampling.penalty_window = -1;
+  EXPECT_NE(FlawOf(Forge(forged, forged.tokens)), std::nullopt);
+}
+
 TEST_F(ReceiptTest, AWrongTokenIsFoundWhereItIs) {
   const Receipt receipt = Write({.temperature = 0.8F, .seed = 3});
   for (const std::size_t at : {0U, 17U, 59U}) {

@@ -1,19 +1,21 @@
 #include "foretoken/model_card.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
-#include "assembly/loaded_model.h"
 #include "base/exhaustion.h"
 #include "base/read_file.h"
 #include "foretoken/chat_format.h"
 #include "foretoken/fill_marks.h"
+#include "foretoken/tokenizer.h"
 #include "model/families/family.h"
+#include "model/families/read_config.h"
+#include "model/open_checkpoint.h"
 #include "tokenizer/tokenizer_config.h"
 #include "weights/weight_type.h"
 
@@ -65,46 +67,48 @@ std::string StoredAs(const Checkpoint& checkpoint, const ModelSource& source) {
   return named.empty() ? UsualFormat(checkpoint) : named;
 }
 
-// What GGUF files say of themselves in words.
-void ReadGeneralKeys(const GgufMetadata& metadata, ModelCard* card) {
+// What a GGUF file says besides its weights. Its tokenizer is not made: that takes long.
+void ReadGguf(const GgufMetadata& metadata, ModelCard* card) {
   (void)metadata.String("general.name", &card->name);
   (void)metadata.String("general.license", &card->license);
-  if (card->chat_template.empty()) {
-    (void)metadata.String("tokenizer.chat_template", &card->chat_template);
-  }
+  (void)metadata.String("tokenizer.chat_template", &card->chat_template);
   std::int64_t pooling = 0;
   (void)metadata.Integer(card->architecture + ".pooling_type", 0, 1 << 20, &pooling);
   card->embeds = pooling > 0;
+  std::optional<GgufArray> tokens;
+  (void)metadata.Array("tokenizer.ggml.tokens", &tokens);
+  if (!tokens.has_value() || tokens->type != GgufType::kString) return;
+  card->fills_gaps = FindFillMarks(tokens->Strings()).complete();
 }
 
-void ReadFolder(const fs::path& folder, ModelCard* card) {
-  if (card->chat_template.empty()) {
-    Result<TokenizerConfig> config = ReadTokenizerConfig(folder);
-    if (config.ok()) card->chat_template = std::move(config->chat_template);
-  }
+Status ReadFolder(const fs::path& folder, ModelCard* card) {
+  FT_ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Load(folder));
+  card->fills_gaps = FindFillMarks(*tokenizer).complete();
+  FT_ASSIGN_OR_RETURN(TokenizerConfig config, ReadTokenizerConfig(folder));
+  card->chat_template = std::move(config.chat_template);
   std::error_code ignored;
   card->embeds = fs::exists(folder / "1_Pooling", ignored);
   for (const char* file : {"LICENSE", "LICENSE.txt", "LICENSE.md"}) {
     constexpr std::size_t kMost = std::size_t{256} << 10;
     Result<std::string> text = ReadFile(folder / file, kMost);
-    if (text.ok()) card->license = std::move(*text);
-    if (text.ok()) return;
+    if (!text.ok()) continue;
+    card->license = std::move(*text);
+    break;
   }
+  return {};
 }
 
 Result<ModelCard> Read(const ModelSource& source) {
-  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(source));
-  if (!opened.checkpoint.has_value() || opened.tokenizer == nullptr) {
+  if (source.path.empty()) {
     return InvalidInput("a model of random weights has no files that could say anything of it");
   }
-  const ModelConfig& config = opened.config;
-  const Tokenizer& tokenizer = *opened.tokenizer;
-  const ChatFormat& format = tokenizer.chat_format();
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(source.path, source.weights));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint, source.context));
   ModelCard card;
-  card.gguf = opened.checkpoint->gguf.has_value();
+  card.gguf = checkpoint.gguf.has_value();
   card.architecture = FamilyNamed(config.family)->gguf;
-  card.stored_as = StoredAs(*opened.checkpoint, source);
-  card.fingerprint = FingerprintText(opened.identity.model);
+  card.stored_as = StoredAs(checkpoint, source);
+  card.fingerprint = checkpoint.Fingerprint();
   card.parameters = config.parameters();
   card.max_context = config.max_positions;
   card.vocabulary = config.vocabulary;
@@ -113,15 +117,15 @@ Result<ModelCard> Read(const ModelSource& source) {
   card.intermediate = config.layers.empty() ? 0 : config.layers.front().mlp.intermediate;
   card.heads = config.first_attention().heads;
   card.kv_heads = config.first_attention().kv_heads;
-  card.chat_template = source.chat_template;
+  if (card.gguf) {
+    ReadGguf(*checkpoint.gguf, &card);
+  } else {
+    FT_RETURN_IF_ERROR(ReadFolder(source.path, &card));
+  }
+  if (!source.chat_template.empty()) card.chat_template = source.chat_template;
+  const ChatFormat format = FindChatFormat(card.chat_template, FindCallForm(source.call_form));
   card.calls_tools = format.calls != nullptr;
   card.thinks = !format.reasoning.close.empty();
-  card.fills_gaps = FindFillMarks(tokenizer).complete();
-  if (card.gguf) {
-    ReadGeneralKeys(*opened.checkpoint->gguf, &card);
-  } else {
-    ReadFolder(source.path, &card);
-  }
   return card;
 }
 

@@ -22,7 +22,8 @@ std::optional<Deviation> Read(const LoadedModel& loaded, const Replay& replay) {
   Model& model = *loaded.model;
   const int vocabulary = model.config().vocabulary;
   Sampler sampler(loaded.backend.get(), vocabulary);
-  TokenHistory history(vocabulary);
+  const auto length = static_cast<int>(replay.prompt.size() + replay.tokens.size());
+  TokenHistory history(vocabulary, std::min(replay.sampling->penalty_window, length));
   history.AddPrompt(replay.prompt);
   if (replay.sampling->constraint != nullptr) {
     history.Constrain(replay.sampling->constraint, replay.drops_space);

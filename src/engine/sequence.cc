@@ -54,7 +54,7 @@ Sequence::Sequence(SequenceId sequence_id, Request new_request, const Speculatio
       prompt_tokens(static_cast<int>(request.prompt.size())),
       tokens(request.prompt),
       stop_tokens(request.stop.stop_tokens),
-      history(vocabulary),
+      history(vocabulary, std::min(request.sampling.penalty_window, max_context)),
       plan(first_plan),
       max_context_(max_context),
       stop_text_(request.stop.stop_strings) {

@@ -35,7 +35,7 @@ DraftScore JudgedDraft::Score(const StatedText& text, int lookahead) {
                                                        .max_sequences = 1,
                                                        .max_context = length,
                                                        .draft = {loaded_, loaded_->model.get()}});
-  TokenHistory history(vocabulary_);
+  TokenHistory history(vocabulary_, std::min(text.sampling.penalty_window, length));
   const std::span<const Token> tokens = text.tokens;
   history.AddPrompt(tokens.first(static_cast<std::size_t>(text.prompt_tokens)));
   DraftScore score;

@@ -4,7 +4,8 @@
 
 namespace foretoken {
 
-TokenHistory::TokenHistory(int vocabulary) : prompt_(vocabulary, 0), output_(vocabulary, 0) {
+TokenHistory::TokenHistory(int vocabulary, int window)
+    : prompt_(vocabulary, 0), output_(vocabulary, 0), recent_(std::max(window, 0)) {
   seen_.reserve(vocabulary);
 }
 
@@ -18,12 +19,15 @@ void TokenHistory::AddPrompt(std::span<const Token> tokens) {
 void TokenHistory::AddOutput(Token token) {
   See(token);
   ++output_[token];
+  ++outputs_;
   if (constraint_.has_value()) constraint_->Push(token);
 }
 
 void TokenHistory::See(Token token) {
   FT_CHECK(token >= 0 && token < std::ssize(prompt_), "token {} of {}", token, prompt_.size());
   if (prompt_[token] == 0 && output_[token] == 0) seen_.push_back(token);
+  if (!recent_.empty()) recent_[added_ % recent_.size()] = token;
+  ++added_;
 }
 
 }  // namespace foretoken

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,8 +18,9 @@ namespace foretoken {
 /// and where the output stands in its constraint. Grows with the emitted prefix only.
 class TokenHistory {
  public:
-  /// Allocates here only.
-  explicit TokenHistory(int vocabulary);
+  /// Allocates here only. The latest `window` tokens are kept in their order, for penalties that
+  /// look at no others (SamplingParams::penalty_window).
+  explicit TokenHistory(int vocabulary, int window = 0);
 
   /// The output is to match `constraint`; before the first AddOutput. `drops_space` as in
   /// ConstraintCursor.
@@ -30,6 +33,11 @@ class TokenHistory {
 
   bool InPrompt(Token token) const { return prompt_[token] != 0; }
   int OutputCount(Token token) const { return output_[token]; }
+  /// How many of the latest tokens are kept in their order ...
+  std::size_t recent_tokens() const { return std::min(added_, recent_.size()); }
+  /// ... the one that so many others came behind, and whether it is of the output.
+  Token Recent(std::size_t behind) const { return recent_[(added_ - 1 - behind) % recent_.size()]; }
+  bool IsOutput(std::size_t behind) const { return behind < outputs_; }
   /// nullptr where there is none.
   const ConstraintCursor* constraint() const {
     return constraint_.has_value() ? &*constraint_ : nullptr;
@@ -48,6 +56,9 @@ class TokenHistory {
   std::vector<std::uint8_t> prompt_;
   std::vector<std::int32_t> output_;
   std::vector<Token> seen_;
+  std::vector<Token> recent_;  // A ring.
+  std::size_t added_ = 0;
+  std::size_t outputs_ = 0;
   std::optional<ConstraintCursor> constraint_;
 };
 

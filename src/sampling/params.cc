@@ -30,6 +30,12 @@ Status ValidateSamplingParams(const SamplingParams& params, int vocabulary) {
   FT_RETURN_IF_ERROR(CheckRange("repetition_penalty", params.repetition_penalty, 0.01F, 100.0F));
   FT_RETURN_IF_ERROR(CheckRange("frequency_penalty", params.frequency_penalty, -100.0F, 100.0F));
   FT_RETURN_IF_ERROR(CheckRange("presence_penalty", params.presence_penalty, -100.0F, 100.0F));
+  if (params.penalty_window < -1) {
+    return InvalidInput(fmt::format("penalty_window is {}; it must be a number of tokens, or -1 "
+                                    "for all of them.",
+                                    params.penalty_window),
+                        "penalty_window");
+  }
   for (const auto& [token, bias] : params.logit_bias) {
     if (token < 0 || token >= vocabulary) {
       return InvalidInput(

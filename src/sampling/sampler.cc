@@ -106,8 +106,9 @@ void Sampler::ApplyPenalties(const SamplingParams& params, const TokenHistory& h
                              std::span<const Token> path) {
   for (const Token token : path) {
     FT_CHECK(token >= 0 && token < vocabulary_, "token {} of {}", token, vocabulary_);
-    ++path_counts_[token];
   }
+  if (params.penalty_window > 0) return PenalizeRecent(params, history, path);
+  for (const Token token : path) ++path_counts_[token];
   const auto penalize = [&](Token token) {
     processed_[token] =
         Penalize(processed_[token], params, history.OutputCount(token) + path_counts_[token]);
@@ -118,6 +119,28 @@ void Sampler::ApplyPenalties(const SamplingParams& params, const TokenHistory& h
   for (const Token token : path) {
     if (path_counts_[token] > 0) penalize(token);
   }
+}
+
+// The same of the latest tokens, those of the path behind the history's: what is further back
+// counts for nothing.
+void Sampler::PenalizeRecent(const SamplingParams& params, const TokenHistory& history,
+                             std::span<const Token> path) {
+  constexpr std::int32_t kPenalized = -1;
+  const auto window = static_cast<std::size_t>(params.penalty_window);
+  path = path.last(std::min(window, path.size()));
+  const std::size_t before = std::min(window - path.size(), history.recent_tokens());
+  const auto for_each = [&](const auto& take) {
+    for (std::size_t i = 0; i < before; ++i) take(history.Recent(i), history.IsOutput(i));
+    for (const Token token : path) take(token, true);
+  };
+  for_each([&](Token token, bool output) { path_counts_[token] += output ? 1 : 0; });
+  for_each([&](Token token, bool) {
+    std::int32_t& count = path_counts_[token];
+    if (count == kPenalized) return;
+    processed_[token] = Penalize(processed_[token], params, count);
+    count = kPenalized;
+  });
+  for_each([&](Token token, bool) { path_counts_[token] = 0; });
 }
 
 }  // namespace foretoken

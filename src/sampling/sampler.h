@@ -22,7 +22,8 @@ class Sampler {
 
   /// The token at `position`; -1 where every logit is -inf or NaN (NaN counts as -inf). `path` are
   /// tokens after the history (a draft branch) that penalties and the constraint must count as
-  /// output. `logits` [vocabulary] are not changed.
+  /// output. A history for penalties with a window keeps as many tokens. `logits` [vocabulary] are
+  /// not changed.
   Candidate Choose(Logits logits, const SamplingParams& params, const TokenHistory& history,
                    std::span<const Token> path, std::uint64_t position);
 
@@ -52,6 +53,8 @@ class Sampler {
   Logits Process(Logits logits, const SamplingParams& params, const TokenHistory& history,
                  std::span<const Token> path);
   void ApplyPenalties(const SamplingParams& params, const TokenHistory& history,
+                      std::span<const Token> path);
+  void PenalizeRecent(const SamplingParams& params, const TokenHistory& history,
                       std::span<const Token> path);
 
   Backend* backend_;

@@ -21,8 +21,13 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 /// The logits after every option, by the book: counts from whole token lists, one full sort,
 /// everything in double. Removed tokens are -inf.
 std::vector<double> ProcessNaively(const std::vector<float>& logits, const SamplingParams& params,
-                                   const std::vector<Token>& prompt,
-                                   const std::vector<Token>& output) {
+                                   std::vector<Token> prompt, std::vector<Token> output) {
+  if (params.penalty_window >= 0) {
+    const std::size_t window = params.penalty_window;
+    const std::size_t from_prompt = window - std::min(window, output.size());
+    output.erase(output.begin(), output.end() - std::min(window, output.size()));
+    prompt.erase(prompt.begin(), prompt.end() - std::min(from_prompt, prompt.size()));
+  }
   const int vocabulary = static_cast<int>(logits.size());
   std::vector<double> z(logits.begin(), logits.end());
   for (Token i = 0; i < vocabulary; ++i) {
@@ -80,7 +85,7 @@ class SamplerTest : public testing::Test {
                    const std::vector<Token>& path, std::uint64_t position) {
     const int vocabulary = static_cast<int>(logits.size());
     Sampler sampler(backend_.get(), vocabulary);
-    TokenHistory history(vocabulary);
+    TokenHistory history(vocabulary, params.penalty_window);
     history.AddPrompt(prompt);
     for (const Token token : output) history.AddOutput(token);
     std::vector<Candidate> best(vocabulary);
@@ -157,6 +162,14 @@ TEST_F(SamplerTest, EachOptionAlone) {
     ExpectNaive({.temperature = temperature, .repetition_penalty = 0.7F});
     ExpectNaive({.temperature = temperature, .frequency_penalty = 0.4F});
     ExpectNaive({.temperature = temperature, .presence_penalty = -0.6F});
+    // Of 20 tokens of a prompt, 15 of output and up to 7 of a path.
+    for (const int window : {0, 1, 3, 7, 16, 30, 64}) {
+      ExpectNaive({.temperature = temperature,
+                   .repetition_penalty = 1.3F,
+                   .frequency_penalty = 0.4F,
+                   .presence_penalty = -0.6F,
+                   .penalty_window = window});
+    }
     ExpectNaive({.temperature = temperature, .logit_bias = {{0, 3.0F}, {0, -100.0F}}});
   }
 }
@@ -173,6 +186,7 @@ TEST_F(SamplerTest, OptionsCombined) {
                  .repetition_penalty = uniform(0.8F, 1.5F),
                  .frequency_penalty = uniform(-0.5F, 0.5F),
                  .presence_penalty = uniform(-0.5F, 0.5F),
+                 .penalty_window = static_cast<int>(random_() % 50) - 1,
                  .logit_bias = {{0, uniform(-2.0F, 2.0F)}},
                  .seed = random_()});
   }
@@ -213,15 +227,16 @@ TEST_F(SamplerTest, FiltersKeepTheLowestIdsAmongEqualLogits) {
 TEST_F(SamplerTest, APathCountsAsOutput) {
   const int vocabulary = 30;
   Sampler sampler(backend_.get(), vocabulary);
-  const SamplingParams params = {.temperature = 0.7F,
-                                 .repetition_penalty = 1.2F,
-                                 .frequency_penalty = 0.3F,
-                                 .presence_penalty = 0.1F};
   for (int trial = 0; trial < 50; ++trial) {
+    const SamplingParams params = {.temperature = 0.7F,
+                                   .repetition_penalty = 1.2F,
+                                   .frequency_penalty = 0.3F,
+                                   .presence_penalty = 0.1F,
+                                   .penalty_window = trial % 25 - 1};
     const std::vector<float> logits = RandomLogits(vocabulary, 1.0F);
     const std::vector<Token> prompt = RandomTokens(vocabulary, 4);
     const std::vector<Token> path = RandomTokens(vocabulary, 12);
-    TokenHistory before(vocabulary);
+    TokenHistory before(vocabulary, params.penalty_window);
     before.AddPrompt(prompt);
     before.AddOutput(prompt[0]);
     TokenHistory after = before;
@@ -309,6 +324,21 @@ TEST(TokenHistory, CountsOutputAndRemembersThePrompt) {
             (std::vector<Token>{3, 1, 5}));
 }
 
+TEST(TokenHistory, RemembersTheLatestTokensInTheirOrder) {
+  TokenHistory history(10, 3);
+  EXPECT_EQ(history.recent_tokens(), 0U);
+  history.AddPrompt(std::vector<Token>{3, 1});
+  EXPECT_EQ(history.recent_tokens(), 2U);
+  history.AddOutput(5);
+  history.AddOutput(1);
+  ASSERT_EQ(history.recent_tokens(), 3U);
+  EXPECT_EQ(history.Recent(0), 1);
+  EXPECT_EQ(history.Recent(1), 5);
+  EXPECT_EQ(history.Recent(2), 1);
+  EXPECT_TRUE(history.IsOutput(1));
+  EXPECT_FALSE(history.IsOutput(2));
+}
+
 TEST(ValidateSamplingParams, NamesTheOption) {
   EXPECT_TRUE(ValidateSamplingParams({}, 10).ok());
   EXPECT_TRUE(ValidateSamplingParams(
@@ -327,6 +357,7 @@ TEST(ValidateSamplingParams, NamesTheOption) {
     refused({.repetition_penalty = bad}, "repetition_penalty");
   }
   refused({.top_k = -1}, "top_k");
+  refused({.penalty_window = -2}, "penalty_window");
   refused({.top_p = 1.5F}, "top_p");
   refused({.repetition_penalty = 0}, "repetition_penalty");
   refused({.frequency_penalty = kNaN}, "frequency_penalty");

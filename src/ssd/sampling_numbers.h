@@ -16,19 +16,22 @@ struct SamplingNumbers {
   float repetition_penalty;
   float frequency_penalty;
   float presence_penalty;
+  int penalty_window;
   std::uint64_t seed;
 };
 
 /// An option that is added to SamplingParams does not compile here before it is decided how it
 /// crosses: drafts would get worse silently.
 inline SamplingNumbers ToNumbers(const SamplingParams& sampling) {
-  const auto& [temperature, top_k, top_p, min_p, repetition, frequency, presence, bias, constraint,
-               seed, top_logprobs] = sampling;
-  return {temperature, top_k, top_p, min_p, repetition, frequency, presence, seed};
+  const auto& [temperature, top_k, top_p, min_p, repetition, frequency, presence, window, bias,
+               constraint, seed, top_logprobs] = sampling;
+  return {temperature, top_k, top_p, min_p, repetition, frequency, presence, window, seed};
 }
 inline SamplingParams FromNumbers(const SamplingNumbers& numbers) {
-  const auto& [temperature, top_k, top_p, min_p, repetition, frequency, presence, seed] = numbers;
-  return {temperature, top_k, top_p, min_p, repetition, frequency, presence, {}, {}, seed, -1};
+  const auto& [temperature, top_k, top_p, min_p, repetition, frequency, presence, window, seed] =
+      numbers;
+  return {temperature, top_k,  top_p, min_p, repetition, frequency,
+          presence,    window, {},    {},    seed,       -1};
 }
 
 }  // namespace foretoken

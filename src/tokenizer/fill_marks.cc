@@ -47,18 +47,27 @@ constexpr Mark kMarks[] = {
     {"<file_sep>", &FillMarks::file},
 };
 
+void Note(Token token, std::string_view name, FillMarks* marks) {
+  if (!name.ends_with('>')) return;
+  const auto* const mark = std::ranges::find(kMarks, name, &Mark::first);
+  if (mark == std::end(kMarks)) return;
+  Token& place = marks->*mark->second;
+  if (place < 0) place = token;
+}
+
 }  // namespace
 
 FillMarks FindFillMarks(const Tokenizer& tokenizer) {
   FillMarks marks;
   for (Token token = 0; token < tokenizer.vocabulary(); ++token) {
-    const std::string_view name = tokenizer.TokenName(token);
-    if (!name.ends_with('>')) continue;
-    const auto* const mark = std::ranges::find(kMarks, name, &Mark::first);
-    if (mark == std::end(kMarks)) continue;
-    Token& place = marks.*mark->second;
-    if (place < 0) place = token;
+    Note(token, tokenizer.TokenName(token), &marks);
   }
+  return marks;
+}
+
+FillMarks FindFillMarks(std::span<const std::string_view> names) {
+  FillMarks marks;
+  for (std::size_t i = 0; i < names.size(); ++i) Note(static_cast<Token>(i), names[i], &marks);
   return marks;
 }
 

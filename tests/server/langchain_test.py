@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""LangChain calls a tool through the server: langchain_test.py PROGRAM BUILD_FOLDER.
+"""LangChain speaks with the server through its doors of OpenAI's and Ollama's APIs:
+langchain_test.py PROGRAM BUILD_FOLDER.
 
 Installs the pinned packages of langchain_client/requirements.txt in BUILD_FOLDER. Skips (exit code
 77) where these cannot be downloaded, unless the environment has CI=true."""

@@ -300,6 +300,25 @@ class Peers(Served):
             if path in ("/completion", "/embedding"):
                 self.assertEqual(body["error"]["type"], "exceed_context_size_error")
 
+    def test_penalties_of_the_latest_tokens(self):
+        def text(mode="ar", **options):
+            reply = self.succeed(self.server.post("/api/generate", {
+                "prompt": "Once upon a time", "raw": True, "stream": False,
+                "speculative": {"mode": mode},
+                "options": {"temperature": 0.7, "seed": 3, "num_predict": 160, **options}}))
+            return reply["response"]
+        plain = text()
+        self.assertEqual(text(repeat_penalty=1.3, repeat_last_n=0), plain)
+        every = text(repeat_penalty=1.3, repeat_last_n=-1)
+        self.assertEqual(text(repetition_penalty=1.3), every)
+        latest = text(repeat_penalty=1.3)
+        self.assertEqual(text(repeat_penalty=1.3, repeat_last_n=64), latest)
+        self.assertEqual(len({plain, every, latest, text(repeat_penalty=1.3, repeat_last_n=8)}), 4)
+        for mode in ("sd", "ssd", "ngram"):
+            self.assertEqual(text(mode, repeat_penalty=1.3), latest, mode)
+            self.assertEqual(text(mode, repeat_penalty=1.3, repeat_last_n=8, frequency_penalty=0.3),
+                             text(repeat_penalty=1.3, repeat_last_n=8, frequency_penalty=0.3), mode)
+
 
 class Loading(unittest.TestCase):
     """An empty prompt loads a model, `keep_alive` says for how long."""

@@ -344,7 +344,14 @@ void ReadLlamaSampling(FieldReader* fields, ApiRequest* request) {
     request->seeded = false;
     sampling->seed = default_seed;
   }
-  fields->Number("repeat_penalty", 0.01F, 100, &sampling->repetition_penalty);
+  // Penalties that a request asks for by these APIs' names look at the latest 64 tokens, unless it
+  // says at how many; -1 is all of the text. Those of the server are what they are elsewhere.
+  bool penalises = fields->Number("repeat_penalty", 0.01F, 100, &sampling->repetition_penalty);
+  for (const char* name : {"frequency_penalty", "presence_penalty"}) {
+    penalises = fields->Has(name) || penalises;
+  }
+  if (penalises) sampling->penalty_window = 64;
+  fields->Int("repeat_last_n", -1, kMaxInt, &sampling->penalty_window);
   constexpr std::pair<std::string_view, float> kOff[] = {
       {"mirostat", 0},        {"typical_p", 1},      {"tfs_z", 1},         {"top_n_sigma", -1},
       {"xtc_probability", 0}, {"dynatemp_range", 0}, {"dry_multiplier", 0}};
@@ -357,11 +364,6 @@ void ReadLlamaSampling(FieldReader* fields, ApiRequest* request) {
   SkipFields(fields, {"mirostat_tau", "mirostat_eta", "xtc_threshold", "dynatemp_exponent",
                       "dry_base", "dry_allowed_length", "dry_penalty_last_n",
                       "dry_sequence_breakers", "penalize_newline"});
-  int window = -1;
-  if (fields->Int("repeat_last_n", -1, kMaxInt, &window) && window >= 0 &&
-      sampling->has_penalties()) {
-    fields->Refuse("repeat_last_n", "-1: penalties of this server see all of the text");
-  }
 }
 
 bool ReadMaxTokens(FieldReader* fields, std::string_view name, int* max_tokens) {

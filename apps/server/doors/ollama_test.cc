@@ -55,7 +55,7 @@ TEST(OllamaDoor, RefusesWhatItCannotHonour) {
     ExpectRefused(OllamaChatDoor(), std::string(kChat) + "," + more + "}", field, saying);
   };
   refused(R"("options":{"mirostat":2})", "options.mirostat", "no such sampler");
-  refused(R"("options":{"repeat_penalty":1.1,"repeat_last_n":64})", "options.repeat_last_n", "-1");
+  refused(R"("options":{"repeat_last_n":-2})", "options.repeat_last_n", "from -1");
   refused(R"("format":"yaml")", "format", "JSON Schema");
   refused(R"("format":"json","grammar":"root ::= \"a\"")", "format", "contradicts");
   refused(R"("think":3)", "think", "string");
@@ -110,6 +110,40 @@ TEST(OllamaDoor, SaysInOllamasWordsThatAPromptIsTooLong) {
   EXPECT_EQ(OllamaChatDoor().error(Refusal(prompt, "messages")),
             R"({"error":"prompt too long; exceeded max context length by 8489 tokens: )"
             R"(it has 9000, and 511 are allowed"})");
+}
+
+// All options as Ollama's clients send them that send every one, with Ollama's defaults.
+TEST(OllamaDoor, TakesEveryOptionAtItsDefault) {
+  const ApiRequest request = MustRead(
+      OllamaChatDoor(),
+      std::string(kChat) +
+          R"(,"options":{"num_keep":4,"seed":0,"num_predict":-1,"top_k":40,"top_p":0.9,"min_p":0,)"
+          R"("tfs_z":1,"typical_p":1,"repeat_last_n":64,"temperature":0.8,"repeat_penalty":1.1,)"
+          R"("presence_penalty":0,"frequency_penalty":0,"mirostat":0,"mirostat_tau":5,)"
+          R"("mirostat_eta":0.1,"penalize_newline":true,"stop":[],"numa":false,"num_ctx":2048,)"
+          R"("num_batch":512,"num_gpu":-1,"main_gpu":0,"low_vram":false,"f16_kv":true,)"
+          R"("vocab_only":false,"use_mmap":true,"use_mlock":false,"num_thread":0}})");
+  EXPECT_THAT(request.ignored, ElementsAre());
+  EXPECT_FLOAT_EQ(request.sampling.repetition_penalty, 1.1F);
+  EXPECT_EQ(request.sampling.penalty_window, 64);
+  EXPECT_EQ(request.stop.max_tokens, 0);
+}
+
+TEST(OllamaDoor, PenaltiesLookAtTheLatestTokens) {
+  const auto window = [](const std::string& options, const ApiDefaults& defaults = {}) {
+    const std::string body = std::string(kChat) + R"(,"options":{)" + options + "}}";
+    const auto request = OllamaChatDoor().read(body, defaults);
+    EXPECT_TRUE(request.ok()) << body;
+    return request.ok() ? request->sampling.penalty_window : -9;
+  };
+  EXPECT_EQ(window(R"("repeat_penalty":1.2)"), 64);
+  EXPECT_EQ(window(R"("presence_penalty":0.5)"), 64);
+  EXPECT_EQ(window(R"("repeat_penalty":1.2,"repeat_last_n":9)"), 9);
+  EXPECT_EQ(window(R"("repeat_penalty":1.2,"repeat_last_n":0)"), 0);
+  EXPECT_EQ(window(R"("repeat_penalty":1.2,"repeat_last_n":-1)"), -1);
+  // This server's own name, and its own option, are about all of the text.
+  EXPECT_EQ(window(R"("repetition_penalty":1.2)"), -1);
+  EXPECT_EQ(window("", {.sampling = {.repetition_penalty = 1.1F}}), -1);
 }
 
 TEST(OllamaDoor, APromptWithASuffixIsAGap) {
