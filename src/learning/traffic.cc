@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace foretoken {
 namespace {
 
@@ -111,17 +113,19 @@ void Traffic::Await(std::unique_lock<std::mutex>* lock) {
   const bool failed = !counts_.failure.empty();
   const auto something = [&] { return stop_ || (!failed && !waiting_.empty()); };
   if (failed || writer_.unfinished()) {
-    const std::int64_t most = failed ? limits_.retry_ns : limits_.flush_ns;
+    const std::int64_t most = failed ? limits_.retry_ns : flush_at_ns_ - NowNs();
     wake_.wait_for(*lock, std::chrono::nanoseconds(most), something);
   } else {
     wake_.wait(*lock, something);
   }
 }
 
-// A text that waits; where there is none, or the last try has failed, what the writer still has.
+// A text that waits; where there is none, or it is time for it, what the writer still has.
 Status Traffic::WriteNext(std::unique_lock<std::mutex>* lock) {
   std::shared_ptr<const StatedText> text;
-  if (counts_.failure.empty() && !waiting_.empty()) {
+  const bool begun = writer_.unfinished();
+  const bool due = begun && NowNs() >= flush_at_ns_;
+  if (counts_.failure.empty() && !due && !waiting_.empty()) {
     text = std::move(waiting_.front());
     waiting_.pop_front();
     waiting_bytes_ -= BytesOf(*text);
@@ -132,6 +136,7 @@ Status Traffic::WriteNext(std::unique_lock<std::mutex>* lock) {
       text == nullptr ? writer_.Finish()
                       : writer_.Add(std::span(text->tokens).first(text->tokens.size() - 1),
                                     static_cast<std::size_t>(text->prompt_tokens), text->states);
+  if (!begun) flush_at_ns_ = NowNs() + limits_.flush_ns;
   lock->lock();
   return written;
 }

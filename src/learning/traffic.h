@@ -79,7 +79,8 @@ class Traffic {
   const TapShape shape_;
   const TrafficLimits limits_;
   const LogSink log_;
-  CaptureWriter writer_;  // The thread's only.
+  CaptureWriter writer_;          // The thread's only, ...
+  std::int64_t flush_at_ns_ = 0;  // ... as is when its file is to be written, however small.
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

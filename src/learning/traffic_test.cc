@@ -32,7 +32,8 @@ class TrafficTest : public testing::Test {
   void Begin(TrafficLimits limits = {}) {
     limits.kept_bytes = limits.file_bytes = 1 << 20;
     if (limits.waiting_bytes == 0) limits.waiting_bytes = 1 << 20;
-    limits.flush_ns = limits.retry_ns = 1'000'000;
+    limits.retry_ns = 1'000'000;
+    if (limits.flush_ns == 0) limits.flush_ns = 1'000'000;
     limits.held_back_every = 1000;
     auto traffic =
         Traffic::Begin(captures(), kShape, "words", limits, [this](std::string_view said) {
@@ -77,6 +78,15 @@ TEST_F(TrafficTest, ATextCountsOnceItIsOnDisk) {
   Await([](const TrafficCounts& now) { return now.captured == 1; });
   EXPECT_EQ(traffic_->counts().tokens, kTokens - 1);
   EXPECT_FALSE(fs::is_empty(captures()));
+}
+
+TEST_F(TrafficTest, TextsThatKeepComingDoNotPutTheFileOff) {
+  Begin({.flush_ns = 50'000'000});
+  for (int i = 0; i < 1000 && traffic_->counts().captured == 0; ++i) {
+    Take();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_GT(traffic_->counts().captured, 1) << "those of 50 ms together";
 }
 
 TEST_F(TrafficTest, CapturesAreTheirOwnersAlone) {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "server/doors/anthropic.h"
 #include "server/doors/door_testing.h"
@@ -13,7 +13,8 @@
 namespace foretoken::server {
 namespace {
 
-constexpr std::chrono::seconds kSoon(10);
+// Of the processor, whatever else it does.
+constexpr double kSoonSeconds = 6;
 
 // An object of so many members.
 std::string Members(int count) {
@@ -23,9 +24,9 @@ std::string Members(int count) {
 }
 
 ApiRequest ReadSoon(const Door& door, const std::string& body) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   Result<ApiRequest> request = door.read(body, {});
-  EXPECT_LT(std::chrono::steady_clock::now() - start, kSoon);
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, kSoonSeconds);
   EXPECT_TRUE(request.ok()) << request.error().message;
   return request.ok() ? *request : ApiRequest{};
 }
