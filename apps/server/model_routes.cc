@@ -36,14 +36,14 @@ void Server::AddOllamaDoor(const Door& door) {
       models_.KeepFor(*found, keeping->keep);
       return exchange.Reply(nothing(models_.spec(*found).id, "unload"));
     }
-    WithModel(model, door, exchange,
+    WithModel(model, door, request, exchange,
               [this, &door, request, arrived, exchange, keeping = *keeping, nothing,
                index = found == nullptr ? ModelRegistry::kNone
                                         : *found](const ModelRegistry::Lease& service) {
                 models_.KeepFor(index, keeping.keep);
                 if (keeping.asks_nothing) return exchange.Reply(nothing(service->id(), "load"));
-                ReplyToGeneration(door, service, CallerOf(request->head), *request, arrived,
-                                  exchange);
+                ReplyToGeneration(door, service, CallerOf(request->head), request, arrived,
+                                  pool_.get(), exchange);
               });
   };
   routes_[std::string(door.path)] = {.method = "POST", .door = &door, .answer = answer};
