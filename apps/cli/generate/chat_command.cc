@@ -17,6 +17,7 @@
 #include "cli/common/terminal.h"
 #include "cli/generate/conversation.h"
 #include "cli/generate/line_reader.h"
+#include "cli/options/model_sampling.h"
 #include "cli/options/options.h"
 #include "foretoken/chat_format.h"
 
@@ -26,6 +27,7 @@ namespace {
 struct ChatOptions : DecodingOptions {
   std::string system;
   std::string color = "auto";
+  ModelSamplingOptions model_sampling;
 };
 
 constexpr const char* kHelp =
@@ -372,6 +374,8 @@ Status Chat::Run() {
 Result<int> RunChat(ChatOptions options) {
   FT_ASSIGN_OR_RETURN(const Mode mode, options.Choose());
   FT_RETURN_IF_ERROR(options.CheckFor({&mode, 1}));
+  FT_RETURN_IF_ERROR(options.model_sampling.AddTo(options.model.TargetSource().path,
+                                                  &options.generation.sampling));
   FT_ASSIGN_OR_RETURN(Decoding decoding, options.Load(mode));
   const LanguageModel& target = *decoding.target;
   if (!target.tokenizer()->has_chat_template()) {
@@ -402,8 +406,14 @@ void AddChatCommand(CLI::App* app, CommandBody* chosen) {
   AddChatTemplateOptions(command, &options->chat_template);
   AddReasoningOptions(command, &options->budget);
   AddDecodingOptions(command, options.get());
+  AddModelSamplingOption(command, &options->model_sampling);
   AddColorOption(command, &options->color);
-  command->callback([options, chosen] { *chosen = [options] { return RunChat(*options); }; });
+  command->callback([options, command, chosen] {
+    *chosen = [options, command] {
+      NoteGiven(command, &options->model_sampling);
+      return RunChat(*options);
+    };
+  });
 }
 
 }  // namespace foretoken

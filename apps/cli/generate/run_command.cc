@@ -11,6 +11,7 @@
 #include "cli/common/generation.h"
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
+#include "cli/options/model_sampling.h"
 #include "cli/options/options.h"
 #include "foretoken/receipt.h"
 
@@ -25,6 +26,7 @@ struct RunOptions : DecodingOptions {
   bool chat = false;
   bool json = false;
   std::string receipt;
+  ModelSamplingOptions model_sampling;
   std::string color = "auto";
 };
 
@@ -111,6 +113,8 @@ Result<int> Run(RunOptions options) {
         "a receipt says that the model wrote the text, which --lossy gives up: leave one out");
   }
   FT_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(options));
+  FT_RETURN_IF_ERROR(options.model_sampling.AddTo(options.model.TargetSource().path,
+                                                  &options.generation.sampling));
   FT_ASSIGN_OR_RETURN(const Decoding decoding, options.Load(mode));
   const LanguageModel& target = *decoding.target;
   Request request;
@@ -195,6 +199,7 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   AddReasoningOptions(command, &options->budget);
   command->get_option("--reasoning-budget")->needs(chat);
   AddDecodingOptions(command, options.get());
+  AddModelSamplingOption(command, &options->model_sampling);
   CLI::Option* json =
       output("--json", &options->json, "Print one JSON object at the end instead of text");
   output(
@@ -205,7 +210,12 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
       ->check(Between(0, 100))
       ->needs(json);
   AddColorOption(command, &options->color);
-  command->callback([options, chosen] { *chosen = [options] { return Run(*options); }; });
+  command->callback([options, command, chosen] {
+    *chosen = [options, command] {
+      NoteGiven(command, &options->model_sampling);
+      return Run(*options);
+    };
+  });
 }
 
 }  // namespace foretoken
