@@ -8,12 +8,13 @@
 #include <string>
 
 #include "base/parse_number.h"
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "base/replace_file.h"
 #include "cli/common/bench_stats.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/interrupts.h"
+#include "cli/common/shown_text.h"
 #include "cli/common/terminal.h"
 #include "cli/generate/conversation.h"
 #include "cli/generate/line_reader.h"
@@ -80,9 +81,10 @@ class ReplyText {
       const bool thought = part.kind == ChatPart::Kind::kReasoning;
       if (!thought && content_.empty() && !thoughts_.empty()) fmt::print("\n\n");
       (thought ? thoughts_ : content_) += part.text;
-      fmt::print("{}", thought    ? painter_->Dim(part.text)
-                       : painted_ ? painter_->Paint(origin, part.text)
-                                  : part.text);
+      const std::string shown = ShownText(part.text, stdout);
+      fmt::print("{}", thought    ? painter_->Dim(shown)
+                       : painted_ ? painter_->Paint(origin, shown)
+                                  : shown);
     }
     parts_.clear();
     std::fflush(stdout);
@@ -301,7 +303,7 @@ Status Chat::Save(const std::string& path) const {
 
 Status Chat::Load(const std::string& path) {
   if (path.empty()) return InvalidInput("write it like /load talk.json");
-  const Result<std::string> text = ReadFile(path);
+  const Result<std::string> text = ReadText(path);
   if (!text.ok()) return InvalidInput(fmt::format("cannot read '{}'", path));
   FT_ASSIGN_OR_RETURN(conversation_, ParseConversation(*text, path));
   Say(fmt::format("{} messages from {}", conversation_.messages.size(), path));

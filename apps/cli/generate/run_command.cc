@@ -5,11 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "base/replace_file.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/prompts.h"
+#include "cli/common/shown_text.h"
 #include "cli/common/terminal.h"
 #include "cli/options/model_sampling.h"
 #include "cli/options/options.h"
@@ -43,10 +44,14 @@ Result<std::string> ReadPrompt(const RunOptions& options) {
           "there is no prompt; give it as an argument, or - to type it, ending with Ctrl-D");
     }
     const std::string path = options.file.empty() ? "/dev/stdin" : options.file;
-    Result<std::string> read = ReadFile(path);
-    if (!read.ok()) return InvalidInput(fmt::format("cannot read the prompt from '{}'", path));
+    Result<std::string> read = ReadText(path);
+    if (!read.ok()) {
+      return InvalidInput(
+          fmt::format("cannot read the prompt from '{}': {}", path, read.error().message));
+    }
     text = std::move(*read);
     if (text.ends_with('\n')) text.pop_back();
+    if (text.ends_with('\r')) text.pop_back();  // Of a line as other systems end it.
   }
   if (text.empty()) return InvalidInput("the prompt is empty");
   return text;
@@ -147,10 +152,11 @@ Result<int> Run(RunOptions options) {
   };
   if (!options.json) {
     fmt::print(stderr, "{}", painter.Legend());
-    if (!options.chat && IsTerminal(stdout)) fmt::print("{}", Painter(color).Dim(prompt));
+    if (!options.chat && IsTerminal(stdout))
+      fmt::print("{}", Painter(color).Dim(ShownText(prompt, stdout)));
     hooks.on_token = [&painter](SequenceId, const EmittedToken& token) {
       if (token.text.empty()) return;
-      fmt::print("{}", painter.Paint(token.origin, token.text));
+      fmt::print("{}", painter.Paint(token.origin, ShownText(token.text, stdout)));
       std::fflush(stdout);
     };
   }
