@@ -61,6 +61,9 @@ class Tokenizer {
   virtual const ChatFormat& chat_format() const = 0;
   /// Takes this format in its place, before anybody uses the tokenizer.
   virtual void UseChatFormat(const ChatFormat& format) = 0;
+
+  /// What its files say that was passed over, in a sentence each.
+  virtual std::vector<std::string> notes() const = 0;
 };
 
 /// How the answer to a chat is read whose prompt has these tokens; no tools may be called in it.

@@ -27,7 +27,7 @@ class TokenizerKeys {
     }
     FT_RETURN_IF_ERROR(metadata_.String(Key("model"), &vocabulary.model));
     FT_RETURN_IF_ERROR(metadata_.String(Key("pre"), &vocabulary.pre));
-    FT_RETURN_IF_ERROR(metadata_.String("tokenizer.chat_template", &vocabulary.chat_template));
+    vocabulary.chat_templates = Templates();
     FT_ASSIGN_OR_RETURN(vocabulary.tokens, Strings("tokens"));
     FT_ASSIGN_OR_RETURN(vocabulary.merges, Strings("merges"));
     FT_RETURN_IF_ERROR(ReadScores(&vocabulary.scores));
@@ -36,6 +36,7 @@ class TokenizerKeys {
     FT_RETURN_IF_ERROR(Id("eos_token_id", &vocabulary.eos));
     FT_RETURN_IF_ERROR(Id("eot_token_id", &vocabulary.eot));
     FT_RETURN_IF_ERROR(Id("eom_token_id", &vocabulary.eom));
+    FT_RETURN_IF_ERROR(ReadEnds(&vocabulary.ends));
     FT_RETURN_IF_ERROR(Id("unknown_token_id", &vocabulary.unknown));
     if (metadata_.Find(Key("add_bos_token")) != nullptr) vocabulary.add_bos.emplace();
     if (vocabulary.add_bos) {
@@ -48,6 +49,23 @@ class TokenizerKeys {
   }
 
  private:
+  /// Those of "tokenizer.chat_template" and, by their names, of "tokenizer.chat_template.NAME".
+  ChatTemplates Templates() const {
+    constexpr std::string_view kKey = "tokenizer.chat_template";
+    ChatTemplates templates;
+    for (const auto& [key, value] : metadata_.values()) {
+      if (key != kKey && !key.starts_with(std::string(kKey) + '.')) continue;
+      const std::string name(key == kKey ? ChatTemplates::kUsual : key.substr(kKey.size() + 1));
+      const auto* jinja = std::get_if<std::string_view>(&value);
+      if (jinja != nullptr) {
+        templates.by_name[name] = *jinja;
+      } else if (key == kKey) {
+        templates.fault = fmt::format("the key {} must be a string", key);
+      }
+    }
+    return templates;
+  }
+
   static std::string Key(const char* name) { return std::string("tokenizer.ggml.") + name; }
 
   /// An array of at most as many elements as a vocabulary may have; nothing where there is none.
@@ -97,6 +115,20 @@ class TokenizerKeys {
       // What no type can be becomes 0, which is none.
       const bool small = number >= 1 && number <= 6 && number == std::floor(number);
       types->push_back(small ? static_cast<int>(number) : 0);
+    }
+    return {};
+  }
+
+  /// As Ollama writes what generation_config.json says.
+  Status ReadEnds(std::vector<Token>* ends) const {
+    FT_ASSIGN_OR_RETURN(const std::vector<double> numbers, Numbers("eos_token_ids"));
+    for (const double number : numbers) {
+      const bool id = number >= 0 && number < kMaxTokens && number == std::floor(number);
+      if (!id) {
+        return InvalidInput(fmt::format("the key {} must hold ids of tokens, not {}",
+                                        Key("eos_token_ids"), number));
+      }
+      ends->push_back(static_cast<Token>(number));
     }
     return {};
   }

@@ -74,8 +74,8 @@ class Keys {
   }
   /// Adds a key, or takes another value for it.
   void Key(const std::string& name, GgufType type, const std::string& value) {
-    values_[name == "chat_template" ? "tokenizer." + name : "tokenizer.ggml." + name] = {type,
-                                                                                         value};
+    values_[(name.starts_with("chat_template") ? "tokenizer." : "tokenizer.ggml.") + name] = {
+        type, value};
   }
   void Remove(const std::string& name) { values_.erase("tokenizer.ggml." + name); }
 
@@ -164,8 +164,6 @@ TEST(GgufTokenizer, DefectsAreNamed) {
        "tokenizer.ggml.eos_token_id must be an integer from 0"},
       {with([](Keys* k) { k->Number<std::uint32_t>("add_bos_token", GgufType::kUint32, 1); }),
        "tokenizer.ggml.add_bos_token must be true or false"},
-      {with([](Keys* k) { k->Number<bool>("chat_template", GgufType::kBool, true); }),
-       "tokenizer.chat_template must be a string"},
       {with([](Keys* k) { k->Text("model", "bert"); }), "of the kind 'bert'"},
   };
   for (const auto& [keys, part] : cases) {
@@ -174,6 +172,48 @@ TEST(GgufTokenizer, DefectsAreNamed) {
     EXPECT_THAT(loaded.error().message, HasSubstr("test.gguf"));
     EXPECT_THAT(loaded.error().message, HasSubstr(part));
   }
+}
+
+// As in Ollama's files.
+TEST(GgufTokenizer, SeveralTokensMayEndATextByOneKey) {
+  Keys keys;
+  const std::vector<std::int32_t> ends = {1, kA, 2};
+  keys.Key("eos_token_ids", GgufType::kArray, Numbers<std::int32_t>(GgufType::kInt32, ends));
+  EXPECT_THAT(keys.Must()->eos(), testing::UnorderedElementsAre(1, 2, kA));
+  EXPECT_TRUE(keys.Must()->IsSpecial(kA));
+  keys.Key("eos_token_ids", GgufType::kArray, Numbers<float>(GgufType::kFloat32, {1.5F}));
+  EXPECT_THAT(keys.Load().error().message, HasSubstr("eos_token_ids must hold ids of tokens"));
+  keys.Key("eos_token_ids", GgufType::kArray, Numbers<std::int32_t>(GgufType::kInt32, {262}));
+  EXPECT_THAT(keys.Load().error().message, HasSubstr("has id 262"));
+}
+
+TEST(GgufTokenizer, NamedChatTemplates) {
+  Keys keys;
+  keys.Text("chat_template", "usual");
+  keys.Text("chat_template.tool_use", "with tools");
+  keys.Strings("chat_templates", {"tool_use"});
+  const auto loaded = keys.Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(*(*loaded)->ChatText({}), "usual");
+  EXPECT_EQ(*(*loaded)->ChatText({.tools = "[{}]"}), "with tools");
+}
+
+// The model completes texts all the same.
+TEST(GgufTokenizer, AChatTemplateThatIsNoneRefusesChatsOnly) {
+  Keys listed;
+  listed.Strings("chat_template", {"a", "b"});
+  Keys number;
+  number.Number<bool>("chat_template", GgufType::kBool, true);
+  for (const Keys& keys : {listed, number}) {
+    const auto loaded = keys.Load();
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    EXPECT_FALSE((*loaded)->has_chat_template());
+    EXPECT_THAT((*loaded)->ChatText({}).error().message,
+                HasSubstr("the key tokenizer.chat_template must be a string"));
+  }
+  Keys bytes;
+  bytes.Text("chat_template", "\xFF");
+  EXPECT_THAT((*bytes.Load())->ChatText({}).error().message, HasSubstr("not valid UTF-8"));
 }
 
 // Files as others made them, against the folders of the same tokenizers.

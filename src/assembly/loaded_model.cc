@@ -188,7 +188,12 @@ ModelIdentity Changed(const ModelIdentity& model, std::string_view change) {
 }
 
 std::vector<std::string> NotUsed(const OpenedModel& opened) {
-  return opened.checkpoint.has_value() ? opened.checkpoint->not_used : std::vector<std::string>();
+  std::vector<std::string> sentences;
+  if (opened.checkpoint.has_value()) sentences = opened.checkpoint->not_used;
+  if (opened.tokenizer == nullptr) return sentences;
+  const std::vector<std::string> notes = opened.tokenizer->notes();
+  sentences.insert(sentences.end(), notes.begin(), notes.end());
+  return sentences;
 }
 
 Result<OpenedModel> OpenModel(const ModelSource& source) {

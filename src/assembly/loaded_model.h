@@ -48,7 +48,8 @@ std::string FingerprintText(const std::array<char, 64>& fingerprint);
 /// The identity of that model changed in a way that `change` names; its tokenizer is the same.
 ModelIdentity Changed(const ModelIdentity& model, std::string_view change);
 
-/// What the model's files have beside the text model: Checkpoint::not_used.
+/// What of the model's files is not used, in sentences: parts beside the text model
+/// (Checkpoint::not_used), tokens that no text is made of.
 std::vector<std::string> NotUsed(const OpenedModel& opened);
 
 /// Checks that configuration, tokenizer and tensors are there and go together. Of a draft that is
@@ -77,7 +78,7 @@ struct LoadedModel {
   std::shared_ptr<const TextPair> text;            ///< As in OpenedModel.
   std::string path;                                ///< Of its files; empty for synthetic models.
   ExpertsPlace experts = ExpertsPlace::kMemory;
-  std::vector<std::string> not_used;  ///< Checkpoint::not_used.
+  std::vector<std::string> not_used;  ///< NotUsed.
   /// Of the drafts of its engines, also on other devices.
   std::shared_ptr<ByDrafter<PackedWeights>> draft_weights =
       std::make_shared<ByDrafter<PackedWeights>>();

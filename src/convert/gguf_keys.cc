@@ -148,8 +148,15 @@ void SetVocabulary(const VocabularyToEmbed& vocabulary, GgufHeader* header) {
   set_id("unknown_token_id", vocabulary.unknown);
   header->Set(key("add_bos_token"), vocabulary.add_bos);
   header->Set(key("add_eos_token"), false);
-  if (!vocabulary.chat_template.empty()) {
-    header->Set("tokenizer.chat_template", vocabulary.chat_template);
+  std::vector<std::string> named;
+  for (const auto& [name, jinja] : vocabulary.chat_templates.by_name) {
+    const bool usual = name == ChatTemplates::kUsual;
+    const std::string template_key = "tokenizer.chat_template";
+    header->Set(usual ? template_key : fmt::format("{}.{}", template_key, name), jinja);
+    if (!usual) named.push_back(name);
+  }
+  if (!named.empty()) {
+    header->Set("tokenizer.chat_templates", std::span<const std::string>(named));
   }
 }
 

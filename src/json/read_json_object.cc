@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/read_file.h"
+#include "base/read_text.h"
 
 namespace foretoken {
 
@@ -16,7 +16,7 @@ Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view w
 
 Result<nlohmann::json> ReadJsonObject(const std::filesystem::path& path, std::string_view usual) {
   constexpr std::size_t kMaxBytes = 1 << 20;
-  const Result<std::string> text = ReadFile(path, kMaxBytes);
+  const Result<std::string> text = ReadText(path, kMaxBytes);
   if (!text.ok()) {
     return InvalidInput(fmt::format("{}: {}; {}", path.string(), text.error().message, usual));
   }

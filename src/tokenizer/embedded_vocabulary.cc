@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <unordered_set>
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 #include "base/printable.h"
 #include "base/utf8.h"
@@ -30,12 +32,14 @@ class Checker {
       return Bad(fmt::format("there are {} tokens but {} token types; each token needs one",
                              vocabulary_.tokens.size(), vocabulary_.types.size()));
     }
-    if (!IsUtf8(vocabulary_.chat_template)) return Bad("the chat template is not valid UTF-8");
     FT_RETURN_IF_ERROR(CheckTokens());
     FT_RETURN_IF_ERROR(CheckId("beginning-of-sequence", vocabulary_.bos));
     FT_RETURN_IF_ERROR(CheckId("end-of-sequence", vocabulary_.eos));
     FT_RETURN_IF_ERROR(CheckId("end-of-turn", vocabulary_.eot));
     FT_RETURN_IF_ERROR(CheckId("end-of-message", vocabulary_.eom));
+    for (const Token end : vocabulary_.ends) {
+      FT_RETURN_IF_ERROR(CheckId("further end-of-sequence", end));
+    }
     return CheckId("unknown", vocabulary_.unknown);
   }
 
@@ -45,14 +49,11 @@ class Checker {
   }
 
   Status CheckTokens() const {
-    std::unordered_set<std::string_view> seen;
     std::size_t bytes = 0;
     for (std::size_t id = 0; id < vocabulary_.tokens.size(); ++id) {
       const std::string_view token = vocabulary_.tokens[id];
       const int type = vocabulary_.types[id];
-      if (token.empty() || !IsUtf8(token)) {
-        return Bad(fmt::format("token {} is {}", id, token.empty() ? "empty" : "not valid UTF-8"));
-      }
+      if (!IsUtf8(token)) return Bad(fmt::format("token {} is not valid UTF-8", id));
       if (type < EmbeddedVocabulary::kNormal || type > EmbeddedVocabulary::kByte) {
         return Bad(fmt::format("token {}, '{}', has the type {}; types are 1 to 6", id,
                                Shortened(token), type));
@@ -65,10 +66,6 @@ class Checker {
                         "recognised in texts",
                         id, token.size(), AddedTokens::kMaxLength));
       }
-      if (!seen.insert(token).second) {
-        return Bad(fmt::format("the token '{}' occurs twice, the second time as token {}",
-                               Shortened(token), id));
-      }
       bytes += token.size();
     }
     if (bytes <= kMaxTokenizerFile) return {};
@@ -78,8 +75,12 @@ class Checker {
 
   Status CheckId(std::string_view name, const std::optional<Token>& id) const {
     const std::size_t tokens = vocabulary_.tokens.size();
-    if (!id || (*id >= 0 && static_cast<std::size_t>(*id) < tokens)) return {};
-    return Bad(fmt::format("the {} token has id {}; the file has {} tokens", name, *id, tokens));
+    if (!id) return {};
+    if (*id < 0 || static_cast<std::size_t>(*id) >= tokens) {
+      return Bad(fmt::format("the {} token has id {}; the file has {} tokens", name, *id, tokens));
+    }
+    if (!vocabulary_.tokens[static_cast<std::size_t>(*id)].empty()) return {};
+    return Bad(fmt::format("the {} token has id {}, whose spelling is empty", name, *id));
   }
 
   const EmbeddedVocabulary& vocabulary_;
@@ -106,12 +107,46 @@ TokenizerConfig ConfigOf(const EmbeddedVocabulary& vocabulary) {
   for (const auto& id : {vocabulary.eot, vocabulary.eom}) {
     if (auto end = spelling(id)) config.ends.push_back(*std::move(end));
   }
+  for (const Token id : vocabulary.ends) config.ends.push_back(*spelling(id));
   config.add_bos = vocabulary.add_bos;
-  config.chat_template = vocabulary.chat_template;
+  config.chat_templates = vocabulary.chat_templates;
   return config;
 }
 
 }  // namespace
+
+bool UnwrittenTokens::Has(std::size_t id) const {
+  const auto token = static_cast<Token>(id);
+  return std::ranges::binary_search(spare, token) || std::ranges::binary_search(empty, token);
+}
+
+UnwrittenTokens FindUnwritten(const EmbeddedVocabulary& vocabulary) {
+  const auto rank = [&](Token token) {
+    const int type = vocabulary.types[static_cast<std::size_t>(token)];
+    for (const auto& named :
+         {vocabulary.bos, vocabulary.eos, vocabulary.eot, vocabulary.eom, vocabulary.unknown}) {
+      if (named == token) return 0;
+    }
+    if (type == EmbeddedVocabulary::kUnused) return 3;
+    return type == EmbeddedVocabulary::kNormal ? 2 : 1;
+  };
+  UnwrittenTokens unwritten;
+  std::unordered_map<std::string_view, Token> written;
+  for (Token token = 0; token < std::ssize(vocabulary.tokens); ++token) {
+    const std::string_view spelling = vocabulary.tokens[static_cast<std::size_t>(token)];
+    if (spelling.empty()) {
+      unwritten.empty.push_back(token);
+      continue;
+    }
+    const auto [known, fresh] = written.emplace(spelling, token);
+    if (fresh) continue;
+    Token spare = token;
+    if (rank(token) < rank(known->second)) std::swap(spare, known->second);
+    unwritten.spare.push_back(spare);
+  }
+  std::ranges::sort(unwritten.spare);
+  return unwritten;
+}
 
 Result<std::unique_ptr<Tokenizer>> TokenizerFromEmbedded(const EmbeddedVocabulary& vocabulary,
                                                          std::string_view where) {

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_config.h"
 
 namespace foretoken {
 
@@ -28,12 +29,24 @@ struct EmbeddedVocabulary {
   std::optional<Token> eos;
   std::optional<Token> eot;  ///< Ends a turn.
   std::optional<Token> eom;  ///< Ends a message.
+  std::vector<Token> ends;   ///< Further ones that end a text.
   std::optional<Token> unknown;
   std::optional<bool> add_bos;  ///< Nothing: as is usual for its kind.
   bool add_space_prefix = true;
   bool remove_extra_whitespaces = false;
-  std::string chat_template;
+  ChatTemplates chat_templates;
 };
+
+/// The tokens of a vocabulary that no text is made of, ascending.
+struct UnwrittenTokens {
+  /// Spelled as another token is. Of those with one spelling the file's keys, or else their types,
+  /// say which stands in texts, marks before ordinary ones; else it is the first.
+  std::vector<Token> spare;
+  std::vector<Token> empty;  ///< Without a spelling.
+
+  bool Has(std::size_t id) const;
+};
+UnwrittenTokens FindUnwritten(const EmbeddedVocabulary& vocabulary);
 
 /// The tokenizer, with the ids that the folder behind the file gives. `where` names the file in
 /// errors.

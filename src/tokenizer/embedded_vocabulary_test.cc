@@ -147,11 +147,26 @@ TEST(EmbeddedBpe, WhatEndsATextIsSpecialWhateverItsType) {
   EXPECT_TRUE(tokenizer->IsSpecial(264) && tokenizer->IsSpecial(265));
 }
 
+// Files do not name all of them, and models end their turns by them all the same.
+TEST(EmbeddedBpe, MarksThatEndTurnsEndATextWhateverTheKeysSay) {
+  for (const char* mark : {"<end_of_turn>", "<turn|>", "<|end|>", "<|eot|>"}) {
+    Vocabulary vocabulary = SmallBpe();
+    const Token end = vocabulary.Add(mark, Embedded::kControl);
+    EXPECT_THAT(vocabulary.Must()->eos(), testing::Contains(end)) << mark;
+    // Of gpt-oss several messages may follow one another.
+    vocabulary.Add("<|return|>", Embedded::kControl);
+    EXPECT_EQ(testing::Value(vocabulary.Must()->eos(), testing::Contains(end)),
+              std::string_view(mark) != "<|end|>");
+    vocabulary.embedded.types[static_cast<std::size_t>(end)] = Embedded::kNormal;
+    EXPECT_THAT(vocabulary.Must()->eos(), testing::Not(testing::Contains(end))) << mark;
+  }
+}
+
 TEST(EmbeddedBpe, ChatTemplate) {
   Vocabulary vocabulary = SmallBpe();
   const ChatInput chat{{{"user", "<|im_end|>"}}};
   EXPECT_FALSE(vocabulary.Must()->has_chat_template());
-  vocabulary.embedded.chat_template =
+  vocabulary.embedded.chat_templates.by_name["default"] =
       "{% for m in messages %}{{ '<|im_start|>' ~ m.role ~ m.content ~ '<|im_end|>' }}"
       "{% endfor %}{{ '<|im_start|>' }}";
   const auto tokens = vocabulary.Must()->EncodeChat(chat);
@@ -256,6 +271,73 @@ TEST(EmbeddedSentencePiece, MarksAmongThePieces) {
   }
 }
 
+// Google's own files of Gemma 4 have three tokens twice, others fill their vocabularies up with
+// empty ones. The ids that text is made of are those of the file without them.
+TEST(EmbeddedVocabulary, NoTextIsMadeOfTokensThatAreThereTwiceOrEmpty) {
+  for (const bool pieces : {false, true}) {
+    const Vocabulary plain = pieces ? SmallSentencePiece() : SmallBpe();
+    const std::string_view word = pieces ? "\u2581ab" : "hell";
+    Vocabulary vocabulary = pieces ? SmallSentencePiece() : SmallBpe();
+    const Token again = vocabulary.Add(word, Embedded::kNormal, 1);
+    const Token empty = vocabulary.Add("", Embedded::kNormal);
+    const Token third = vocabulary.Add(word, Embedded::kNormal, 2);
+    vocabulary.Add(pieces ? "b" : "he", Embedded::kUnused);
+    const auto last = vocabulary.Add("zz", Embedded::kNormal, -9);
+    const auto tokenizer = vocabulary.Must();
+    for (const char* text : {"hello ab hell", "a ab b", "ab"}) {
+      EXPECT_EQ(tokenizer->Encode(text, true, false), plain.Must()->Encode(text, true, false));
+    }
+    EXPECT_EQ(tokenizer->vocabulary(), last + 1);
+    EXPECT_EQ(tokenizer->TokenBytes(again), pieces ? " ab" : "hell");
+    EXPECT_EQ(tokenizer->TokenBytes(third), tokenizer->TokenBytes(again));
+    EXPECT_EQ(tokenizer->TokenBytes(empty), "");
+    EXPECT_FALSE(tokenizer->IsSpecial(again) || tokenizer->IsSpecial(empty));
+    EXPECT_THAT(tokenizer->notes(),
+                ElementsAre(HasSubstr(fmt::format("('{}', token {}, first)", word, again)),
+                            HasSubstr(fmt::format("(token {} first)", empty))));
+    EXPECT_THAT(plain.Must()->notes(), testing::IsEmpty());
+  }
+}
+
+// A character that stands alone begins words, so the wrong one of two would change every text.
+TEST(EmbeddedVocabulary, ACharacterMayBeThereTwice) {
+  Vocabulary vocabulary = SmallBpe();
+  vocabulary.Add("h", Embedded::kNormal);
+  EXPECT_THAT(vocabulary.Must()->Encode("hello", true, false), ElementsAre(kHell, 'o'));
+  EXPECT_THAT(vocabulary.Must()->Encode("h", true, false), ElementsAre('h'));
+
+  Vocabulary characters = SmallSentencePiece();
+  characters.embedded.model = "gemma4";
+  characters.embedded.merges = {"a b", "\u2581 ab"};
+  const auto plain = characters.Must()->Encode("ab a", false, false);
+  for (const char* again : {"a", "\u2581", "<0x41>", "ab"})
+    characters.Add(again, Embedded::kNormal);
+  EXPECT_EQ(characters.Must()->Encode("ab a", false, false), plain);
+  EXPECT_THAT(characters.Must()->Encode("A", false, false), ElementsAre(kByte0 + 'A'));
+}
+
+// Of two tokens with one spelling the mark stands in texts, above all one that a key names; a model
+// that writes the other means the same.
+TEST(EmbeddedVocabulary, OfTwoTheMarkIsMadeOfText) {
+  for (const bool pieces : {false, true}) {
+    Vocabulary vocabulary = pieces ? SmallSentencePiece() : SmallBpe();
+    const Token text = vocabulary.Add("<turn>", Embedded::kNormal);
+    const Token mark = vocabulary.Add("<turn>", Embedded::kControl);
+    const Token further = vocabulary.Add("<turn>", Embedded::kControl);
+    const Token filler = vocabulary.Add("zz", Embedded::kNormal, -9);
+    ASSERT_LT(further, filler);
+    EXPECT_EQ(vocabulary.Must()->Encode("<turn>", false, true).back(), mark);
+    vocabulary.embedded.eot = further;
+    const auto tokenizer = vocabulary.Must();
+    EXPECT_EQ(tokenizer->Encode("<turn>", false, true).back(), further);
+    for (const Token token : {text, mark, further}) {
+      EXPECT_THAT(tokenizer->eos(), testing::Contains(token)) << pieces;
+      EXPECT_TRUE(tokenizer->IsSpecial(token));
+      EXPECT_EQ(tokenizer->TokenBytes(token), "");
+    }
+  }
+}
+
 TEST(EmbeddedVocabulary, DefectsAreNamed) {
   using Change = std::function<void(Vocabulary*)>;
   const auto bpe = [](const Change& change) {
@@ -275,10 +357,9 @@ TEST(EmbeddedVocabulary, DefectsAreNamed) {
       {bpe([](Vocabulary* v) { v->embedded.pre = ""; }), "names no pre-tokenizer"},
       {bpe([](Vocabulary* v) { v->embedded.types.pop_back(); }), "264 tokens but 263 token types"},
       {bpe([](Vocabulary* v) { v->embedded.types[5] = 7; }), "token 5, '\u0105', has the type 7"},
-      {bpe([](Vocabulary* v) { v->embedded.tokens[5] = ""; }), "token 5 is empty"},
+      {bpe([](Vocabulary* v) { v->embedded.tokens[kEnd] = ""; }),
+       "the end-of-sequence token has id 260, whose spelling is empty"},
       {bpe([](Vocabulary* v) { v->embedded.tokens[5] = "\xFF"; }), "token 5 is not valid UTF-8"},
-      {bpe([](Vocabulary* v) { v->Add("hell", Embedded::kNormal); }),
-       "'hell' occurs twice, the second time as token 264"},
       {bpe([](Vocabulary* v) { v->Add(std::string(600, 'x'), Embedded::kControl); }),
        "token 264 has 600 bytes"},
       {bpe([](Vocabulary* v) { v->embedded.bos = 264; }), "beginning-of-sequence token has id 264"},
@@ -288,7 +369,6 @@ TEST(EmbeddedVocabulary, DefectsAreNamed) {
        "the merge 'll' is not two tokens"},
       {bpe([](Vocabulary* v) { v->embedded.merges[1] = "l l l"; }), "'l l l' is not two tokens"},
       {bpe([](Vocabulary* v) { v->embedded.merges[1] = "q q"; }), "merge 1 ('q' with 'q')"},
-      {bpe([](Vocabulary* v) { v->embedded.chat_template = "\xFF"; }), "chat template"},
       {pieces([](Vocabulary* v) { v->embedded.scores.pop_back(); }), "265 tokens but 264 scores"},
       {pieces([](Vocabulary* v) {
          v->embedded.types[0] = Embedded::kControl;

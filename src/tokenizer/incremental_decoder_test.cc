@@ -32,6 +32,7 @@ class ByteTokenizer : public Tokenizer {
   bool DropsLeadingSpace() const override { return drops_; }
   std::optional<Token> bos() const override { return std::nullopt; }
   std::vector<Token> eos() const override { return {}; }
+  std::vector<std::string> notes() const override { return {}; }
   const std::string& fingerprint() const override { return bytes_; }
   Result<std::vector<Token>> EncodeChat(const ChatInput&) const override {
     return InvalidInput("no chat");

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace foretoken {
 
 const VocabularyEntry& TokenizerBase::Entry(Token token) const {
@@ -17,22 +19,65 @@ TokenizerBase::TokenizerBase(Vocabulary vocabulary)
     : vocabulary_(std::move(vocabulary)),
       added_(vocabulary_.added),
       chat_template_(InvalidInput("the model has no chat template")) {
+  // Which of two with one spelling the model was trained to write is not known.
+  const std::vector<Token> ends = eos();
+  for (const Token token : vocabulary_.spare) {
+    const auto same = [&](Token end) { return TokenName(end) == TokenName(token); };
+    if (std::ranges::any_of(ends, same)) vocabulary_.eos.push_back(token);
+  }
   auto& marks = vocabulary_.marks;
   if (bos().has_value()) marks.try_emplace("bos_token", TokenName(*bos()));
   if (!eos().empty()) marks.try_emplace("eos_token", TokenName(eos().front()));
-  if (vocabulary_.chat_template.empty()) return;
   // A model whose template is broken still completes texts.
-  const Status used = UseChatTemplate(vocabulary_.chat_template);
-  if (!used.ok()) chat_template_ = used.error();
+  UseOwnChatTemplates();
+}
+
+std::vector<std::string> TokenizerBase::notes() const {
+  std::vector<std::string> notes;
+  if (const auto& spare = vocabulary_.spare; !spare.empty()) {
+    notes.push_back(fmt::format(
+        "tokens that are spelled as others are, so that no text is made of them: {} ('{}', token "
+        "{}, first)",
+        spare.size(), Shortened(TokenName(spare.front())), spare.front()));
+  }
+  if (const auto& empty = vocabulary_.empty; !empty.empty()) {
+    notes.push_back(
+        fmt::format("tokens that have no spelling, so that they stand for no text: {} "
+                    "(token {} first)",
+                    empty.size(), empty.front()));
+  }
+  return notes;
+}
+
+Result<ChatTemplate> TokenizerBase::ParseChatTemplate(std::string_view jinja) const {
+  Result<ChatTemplate> parsed = ChatTemplate::Parse(jinja, vocabulary_.marks);
+  if (parsed.ok()) return parsed;
+  return InvalidInput(fmt::format("the chat template cannot be read: {}", parsed.error().message));
+}
+
+void TokenizerBase::UseOwnChatTemplates() {
+  const ChatTemplates& own = vocabulary_.chat_templates;
+  const std::string usual = own.Find(ChatTemplates::kUsual);
+  const std::string with_tools = own.Find(ChatTemplates::kWithTools);
+  if (!usual.empty()) {
+    chat_template_ = ParseChatTemplate(usual);
+  } else if (!own.by_name.empty()) {
+    chat_template_ = InvalidInput("none of the model's chat templates is called 'default'");
+  }
+  if (!own.fault.empty()) chat_template_ = InvalidInput(own.fault);
+  ChatFormat format = FindChatFormat(usual);
+  if (!with_tools.empty()) {
+    with_tools_ = ParseChatTemplate(with_tools);
+    const ReasoningForm reasoning = format.reasoning;
+    format = FindChatFormat(with_tools);
+    if (format.reasoning.close.empty()) format.reasoning = reasoning;
+  }
+  UseChatFormat(format);
 }
 
 Status TokenizerBase::UseChatTemplate(std::string_view jinja) {
-  Result<ChatTemplate> parsed = ChatTemplate::Parse(jinja, vocabulary_.marks);
-  if (!parsed.ok()) {
-    return InvalidInput(
-        fmt::format("the chat template cannot be read: {}", parsed.error().message));
-  }
-  chat_template_ = std::move(parsed);
+  FT_ASSIGN_OR_RETURN(chat_template_, ParseChatTemplate(jinja));
+  with_tools_.reset();
   UseChatFormat(FindChatFormat(jinja));
   return {};
 }
@@ -65,9 +110,15 @@ std::vector<Token> TokenizerBase::Encode(std::string_view text, bool add_bos,
   return tokens;
 }
 
+Result<jinja::Text> TokenizerBase::Render(const ChatInput& chat) const {
+  const Result<ChatTemplate>& used =
+      with_tools_.has_value() && !chat.tools.empty() ? *with_tools_ : chat_template_;
+  if (!used.ok()) return used.error();
+  return used->Render(chat);
+}
+
 Result<std::string> TokenizerBase::ChatText(const ChatInput& chat) const {
-  if (!chat_template_.ok()) return chat_template_.error();
-  FT_ASSIGN_OR_RETURN(jinja::Text text, chat_template_->Render(chat));
+  FT_ASSIGN_OR_RETURN(jinja::Text text, Render(chat));
   if (vocabulary_.bos.has_value()) {
     const std::string_view bos = TokenName(*vocabulary_.bos);
     if (text.bytes().starts_with(bos) && !text.IsInput(0)) return text.bytes().substr(bos.size());
@@ -76,8 +127,7 @@ Result<std::string> TokenizerBase::ChatText(const ChatInput& chat) const {
 }
 
 Result<std::vector<Token>> TokenizerBase::EncodeChat(const ChatInput& chat) const {
-  if (!chat_template_.ok()) return chat_template_.error();
-  FT_ASSIGN_OR_RETURN(const jinja::Text text, chat_template_->Render(chat));
+  FT_ASSIGN_OR_RETURN(const jinja::Text text, Render(chat));
   // A mark around a role is the template's, though the role is not.
   const auto is_mark = [&text](std::size_t begin, std::size_t end) {
     return !text.IsInput(begin) && !text.IsInput(end - 1);
@@ -99,10 +149,13 @@ std::vector<Token> EndTokens(const TokenizerConfig& config, const AddedTokens& a
   const auto add = [&](const AddedToken* token) { add_id(token == nullptr ? -1 : token->id); };
   if (config.eos.has_value()) add(added.Find(*config.eos));
   for (const std::string& end : config.ends) add(added.Find(end));
-  for (const char* content : {"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
-                              "<|endoftext|>", "</s>", "<|call|>", "<|return|>"}) {
+  for (const char* content :
+       {"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|end_of_text|>", "<|endoftext|>",
+        "</s>", "<|call|>", "<|return|>", "<end_of_turn>", "<turn|>"}) {
     add(added.FindSpecial(content));
   }
+  // Where texts have several messages, this ends one of them.
+  if (added.FindSpecial("<|return|>") == nullptr) add(added.FindSpecial("<|end|>"));
   add_id(own);
   return ends;
 }

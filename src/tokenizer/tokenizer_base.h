@@ -29,7 +29,11 @@ struct Vocabulary {
   /// What a text begins with; nullopt where the configuration adds nothing.
   std::optional<Token> bos;
   std::vector<Token> eos;
-  std::string chat_template;  ///< Jinja; empty: none.
+  /// Ids whose spelling is another token's as well, ascending: no text is made of them.
+  std::vector<Token> spare;
+  /// Ids that the files give an empty spelling.
+  std::vector<Token> empty;
+  ChatTemplates chat_templates;
   /// The template's variables for special tokens: bos_token, eos_token ...
   std::map<std::string, std::string> marks;
   std::string fingerprint;
@@ -48,6 +52,7 @@ class TokenizerBase : public Tokenizer {
   bool IsSpecial(Token token) const override { return Entry(token).special; }
   std::optional<Token> bos() const override { return vocabulary_.bos; }
   std::vector<Token> eos() const override { return vocabulary_.eos; }
+  std::vector<std::string> notes() const override;
   const std::string& fingerprint() const override { return vocabulary_.fingerprint; }
   Result<std::vector<Token>> EncodeChat(const ChatInput& chat) const override;
   Result<std::string> ChatText(const ChatInput& chat) const override;
@@ -67,10 +72,15 @@ class TokenizerBase : public Tokenizer {
   const VocabularyEntry& Entry(Token token) const;
   /// Encodes what `parts` are.
   void EncodeParts(const std::vector<TextPart>& parts, std::vector<Token>* tokens) const;
+  Result<ChatTemplate> ParseChatTemplate(std::string_view jinja) const;
+  void UseOwnChatTemplates();
+  /// By the template for such chats.
+  Result<jinja::Text> Render(const ChatInput& chat) const;
 
   Vocabulary vocabulary_;
   AddedTokens added_;
   Result<ChatTemplate> chat_template_;
+  std::optional<Result<ChatTemplate>> with_tools_;  // For chats with tools; none: the same.
   ChatFormat chat_format_;
 };
 

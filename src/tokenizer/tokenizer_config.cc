@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/parse_number.h"
+#include "base/read_text.h"
 #include "json/fields.h"
 #include "tokenizer/files.h"
 
@@ -84,14 +85,44 @@ Status ReadAddedTokens(const Json& config_json, const Json& added_json,
   return {};
 }
 
-/// `chat_template` is the template itself or a list of named ones, of which "default" counts.
-std::string ChatTemplateText(const Json& config_json) {
+/// `chat_template` is the template itself or a list of named ones.
+ChatTemplates TemplatesOfConfig(const Json& config_json) {
+  ChatTemplates templates;
+  const auto add = [&](const std::string& name, const std::string& jinja) {
+    if (!jinja.empty()) templates.by_name.emplace(name, jinja);
+  };
   const Json& found = Field(config_json, "chat_template");
-  if (!found.is_array()) return Text(found);
-  for (const Json& named : found) {
-    if (Text(Field(named, "name")) == "default") return Text(Field(named, "template"));
+  if (!found.is_array()) {
+    add(ChatTemplates::kUsual, Text(found));
+    return templates;
   }
-  return {};
+  for (const Json& named : found) add(Text(Field(named, "name")), Text(Field(named, "template")));
+  return templates;
+}
+
+/// Of files of their own; none where there are none.
+Result<ChatTemplates> TemplatesOfFiles(const std::filesystem::path& directory) {
+  ChatTemplates templates;
+  const auto add = [&](const std::string& name, const std::filesystem::path& path) -> Status {
+    FT_ASSIGN_OR_RETURN(std::string bytes, ReadTokenizerFile(path, kMaxConfigFile));
+    Result<std::string> jinja = DecodeText(std::move(bytes));
+    if (jinja.ok()) {
+      templates.by_name[name] = *std::move(jinja);
+    } else {
+      templates.fault = fmt::format("{}: {}", path.string(), jinja.error().message);
+    }
+    return {};
+  };
+  if (const auto usual = directory / "chat_template.jinja"; FileExists(usual)) {
+    FT_RETURN_IF_ERROR(add(ChatTemplates::kUsual, usual));
+  }
+  std::error_code none;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(directory / "additional_chat_templates", none)) {
+    const std::filesystem::path& path = entry.path();
+    if (path.extension() == ".jinja") FT_RETURN_IF_ERROR(add(path.stem().string(), path));
+  }
+  return templates;
 }
 
 }  // namespace
@@ -109,12 +140,8 @@ Result<TokenizerConfig> ReadTokenizerConfig(const std::filesystem::path& directo
   ReadSpecialTokens(main, &config);
   ReadSpecialTokens(map, &config);
   FT_RETURN_IF_ERROR(ReadAddedTokens(main, added, directory, &config));
-  const std::filesystem::path jinja = directory / "chat_template.jinja";
-  if (FileExists(jinja)) {
-    FT_ASSIGN_OR_RETURN(config.chat_template, ReadTokenizerFile(jinja, kMaxConfigFile));
-  } else {
-    config.chat_template = ChatTemplateText(main);
-  }
+  FT_ASSIGN_OR_RETURN(config.chat_templates, TemplatesOfFiles(directory));
+  if (config.chat_templates.by_name.empty()) config.chat_templates = TemplatesOfConfig(main);
   return config;
 }
 

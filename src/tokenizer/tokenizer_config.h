@@ -11,8 +11,24 @@
 
 namespace foretoken {
 
+/// The chat templates that a model's files have, in Jinja, by name.
+struct ChatTemplates {
+  static constexpr const char* kUsual = "default";
+  static constexpr const char* kWithTools = "tool_use";  ///< For chats with tools, if it is there.
+
+  std::map<std::string, std::string> by_name;
+  std::string fault;  ///< Why what the files say is none; empty: nothing is wrong.
+
+  /// Empty where there is none.
+  std::string Find(const std::string& name) const {
+    const auto found = by_name.find(name);
+    return found == by_name.end() ? std::string() : found->second;
+  }
+};
+
 /// What the files beside a vocabulary say about it: tokenizer_config.json, and where that is
-/// silent special_tokens_map.json, added_tokens.json and chat_template.jinja.
+/// silent special_tokens_map.json, added_tokens.json, chat_template.jinja and
+/// additional_chat_templates.
 struct TokenizerConfig {
   std::string tokenizer_class;
   /// How bos and eos are spelled; empty for an explicit null, nullopt where nothing is said.
@@ -27,8 +43,7 @@ struct TokenizerConfig {
   std::vector<std::string> special;
   /// Tokens declared with an id.
   std::vector<AddedToken> added;
-  /// The text of the (default) chat template; empty where there is none.
-  std::string chat_template;
+  ChatTemplates chat_templates;
   /// What the template calls special tokens: bos_token, eos_token, pad_token ...
   std::map<std::string, std::string> marks;
 };

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/temporary_testing.h"
+#include "foretoken/chat_format.h"
 #include "foretoken/fill_marks.h"
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/files.h"
@@ -135,6 +136,47 @@ TEST(TokenizerLoad, MarksOfGaps) {
   EXPECT_EQ(marks.file, 261);
   EXPECT_EQ(marks.repository, -1);
   EXPECT_EQ(marks.pad, -1);
+}
+
+// As transformers chooses: "tool_use" for chats with tools, where there is one.
+TEST(TokenizerLoad, ChatsWithToolsHaveATemplateOfTheirOwn) {
+  const ChatInput chat{{{"user", "x"}}};
+  ChatInput with_tools = chat;
+  with_tools.tools = R"([{"type": "function", "function": {"name": "now"}}])";
+  const std::string hermes(BuiltInChatTemplate("hermes").value());
+  nlohmann::json config = {
+      {"tokenizer_class", "GPT2Tokenizer"},
+      {"chat_template",
+       {{{"name", "default"}, {"template", "<think></think>{{ messages[0].content }}"}},
+        {{"name", "tool_use"}, {"template", "tools: {{ tools[0].function.name }}" + hermes}},
+        {{"name", "rag"}, {"template", "documents"}}}}};
+  TemporaryFolder listed;
+  WriteGpt2Folder(listed);
+  listed.Write("tokenizer_config.json", config.dump());
+  const auto tokenizer = MustLoad(listed.path());
+  EXPECT_EQ(*tokenizer->ChatText(chat), "<think></think>x");
+  EXPECT_THAT(*tokenizer->ChatText(with_tools), testing::StartsWith("tools: now<|im_start|>"));
+  // The form of calls is that template's, that of thoughts the usual one's.
+  EXPECT_EQ(tokenizer->chat_format().calls, FindChatFormat(hermes).calls);
+  EXPECT_EQ(tokenizer->chat_format().reasoning.close, "</think>");
+  // What a user gives is for all chats.
+  ASSERT_TRUE(tokenizer->UseChatTemplate("y").ok());
+  EXPECT_EQ(*tokenizer->ChatText(with_tools), "y");
+
+  // Files of their own go before the configuration, all of them.
+  TemporaryFolder files;
+  WriteGpt2Folder(files);
+  files.Write("tokenizer_config.json", config.dump());
+  std::filesystem::create_directory(files.path() / "additional_chat_templates");
+  files.Write("additional_chat_templates/tool_use.jinja", "{{ tools | length }} tool");
+  EXPECT_EQ(*MustLoad(files.path())->ChatText(with_tools), "1 tool");
+  EXPECT_THAT(MustLoad(files.path())->ChatText(chat).error().message, HasSubstr("'default'"));
+  files.Write("chat_template.jinja", "usual");
+  EXPECT_EQ(*MustLoad(files.path())->ChatText(chat), "usual");
+  EXPECT_EQ(*MustLoad(files.path())->ChatText(with_tools), "1 tool");
+  files.Write("additional_chat_templates/tool_use.jinja", "{% if %}");
+  EXPECT_EQ(*MustLoad(files.path())->ChatText(chat), "usual");
+  EXPECT_THAT(MustLoad(files.path())->ChatText(with_tools).error().message, HasSubstr("line 1"));
 }
 
 // The beginning of Llama 3's own list, where ids are ranks and every cut of a token is a merge.

@@ -35,7 +35,7 @@ class FolderReader {
     if (FileExists(folder_ / "tokenizer.model")) {
       FT_ASSIGN_OR_RETURN(model, ReadTokenizerFile(folder_ / "tokenizer.model", kMaxTokenizerFile));
     }
-    made_.chat_template = config_.chat_template;
+    made_.chat_templates = config_.chat_templates;
     made_.add_bos = tokenizer_->bos().has_value();
     if (!model.empty() && !LooksLikeTiktokenRanks(model)) {
       FT_RETURN_IF_ERROR(ReadPieces(model));
@@ -199,7 +199,7 @@ EmbeddedVocabulary VocabularyToEmbed::View() const {
           .add_bos = add_bos,
           .add_space_prefix = add_space_prefix,
           .remove_extra_whitespaces = remove_extra_whitespaces,
-          .chat_template = chat_template};
+          .chat_templates = chat_templates};
 }
 
 Result<VocabularyToEmbed> ReadVocabularyToEmbed(const fs::path& folder, int outputs,

@@ -28,7 +28,7 @@ struct VocabularyToEmbed {
   bool add_bos = false;
   bool add_space_prefix = true;
   bool remove_extra_whitespaces = false;
-  std::string chat_template;
+  ChatTemplates chat_templates;
 
   /// Borrows this.
   EmbeddedVocabulary View() const;

@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   config.bos = "<|im_start|>";
   config.eos = "<|im_end|>";
   config.special = {"<|im_start|>", "<|im_end|>"};
-  config.chat_template = BuiltInChatTemplate("chatml").value();
+  config.chat_templates.by_name["default"] = BuiltInChatTemplate("chatml").value();
   const auto loaded = ParseTokenizerJson(input.substr(0, nul), "fuzz", config);
   if (!loaded.ok()) {
     FT_CHECK(!loaded.error().message.empty());

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/philox.h"
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "base/text.h"
 
 namespace foretoken {
@@ -68,6 +68,7 @@ std::vector<std::string> ParseTextPrompts(std::string_view content, int words) {
   std::string paragraph;
   std::istringstream lines{std::string(content) + "\n\n"};  // So that the last paragraph ends too.
   for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
     if (!Trim(line).empty()) {
       paragraph.append(line).append("\n");
       continue;
@@ -80,9 +81,10 @@ std::vector<std::string> ParseTextPrompts(std::string_view content, int words) {
 }
 
 Result<PromptSet> ReadPromptFile(const std::string& path, int words) {
-  const Result<std::string> content = ReadFile(path);
+  const Result<std::string> content = ReadText(path);
   if (!content.ok()) {
-    return InvalidInput(fmt::format("cannot read the prompt file '{}'", path));
+    return InvalidInput(
+        fmt::format("cannot read the prompt file '{}': {}", path, content.error().message));
   }
   PromptSet set;
   if (Trim(*content).starts_with('{')) {

@@ -106,6 +106,7 @@ class WordTokenizer : public Tokenizer {
   bool DropsLeadingSpace() const override { return false; }
   std::optional<Token> bos() const override { return 1; }
   std::vector<Token> eos() const override { return {}; }
+  std::vector<std::string> notes() const override { return {}; }
   const std::string& fingerprint() const override { return fingerprint_; }
   Result<std::vector<Token>> EncodeChat(const ChatInput& chat) const override {
     if (!has_template_) return InvalidInput("no template");

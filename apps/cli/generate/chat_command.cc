@@ -8,15 +8,17 @@
 #include <string>
 
 #include "base/parse_number.h"
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "base/replace_file.h"
 #include "cli/common/bench_stats.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/interrupts.h"
+#include "cli/common/shown_text.h"
 #include "cli/common/terminal.h"
 #include "cli/generate/conversation.h"
 #include "cli/generate/line_reader.h"
+#include "cli/options/model_sampling.h"
 #include "cli/options/options.h"
 #include "foretoken/chat_format.h"
 
@@ -26,6 +28,7 @@ namespace {
 struct ChatOptions : DecodingOptions {
   std::string system;
   std::string color = "auto";
+  ModelSamplingOptions model_sampling;
 };
 
 constexpr const char* kHelp =
@@ -78,9 +81,10 @@ class ReplyText {
       const bool thought = part.kind == ChatPart::Kind::kReasoning;
       if (!thought && content_.empty() && !thoughts_.empty()) fmt::print("\n\n");
       (thought ? thoughts_ : content_) += part.text;
-      fmt::print("{}", thought    ? painter_->Dim(part.text)
-                       : painted_ ? painter_->Paint(origin, part.text)
-                                  : part.text);
+      const std::string shown = ShownText(part.text, stdout);
+      fmt::print("{}", thought    ? painter_->Dim(shown)
+                       : painted_ ? painter_->Paint(origin, shown)
+                                  : shown);
     }
     parts_.clear();
     std::fflush(stdout);
@@ -299,7 +303,7 @@ Status Chat::Save(const std::string& path) const {
 
 Status Chat::Load(const std::string& path) {
   if (path.empty()) return InvalidInput("write it like /load talk.json");
-  const Result<std::string> text = ReadFile(path);
+  const Result<std::string> text = ReadText(path);
   if (!text.ok()) return InvalidInput(fmt::format("cannot read '{}'", path));
   FT_ASSIGN_OR_RETURN(conversation_, ParseConversation(*text, path));
   Say(fmt::format("{} messages from {}", conversation_.messages.size(), path));
@@ -372,6 +376,8 @@ Status Chat::Run() {
 Result<int> RunChat(ChatOptions options) {
   FT_ASSIGN_OR_RETURN(const Mode mode, options.Choose());
   FT_RETURN_IF_ERROR(options.CheckFor({&mode, 1}));
+  FT_RETURN_IF_ERROR(options.model_sampling.AddTo(options.model.TargetSource().path,
+                                                  &options.generation.sampling));
   FT_ASSIGN_OR_RETURN(Decoding decoding, options.Load(mode));
   const LanguageModel& target = *decoding.target;
   if (!target.tokenizer()->has_chat_template()) {
@@ -402,8 +408,14 @@ void AddChatCommand(CLI::App* app, CommandBody* chosen) {
   AddChatTemplateOptions(command, &options->chat_template);
   AddReasoningOptions(command, &options->budget);
   AddDecodingOptions(command, options.get());
+  AddModelSamplingOption(command, &options->model_sampling);
   AddColorOption(command, &options->color);
-  command->callback([options, chosen] { *chosen = [options] { return RunChat(*options); }; });
+  command->callback([options, command, chosen] {
+    *chosen = [options, command] {
+      NoteGiven(command, &options->model_sampling);
+      return RunChat(*options);
+    };
+  });
 }
 
 }  // namespace foretoken

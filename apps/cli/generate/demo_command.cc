@@ -9,6 +9,7 @@
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/prompts.h"
+#include "cli/common/shown_text.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
 
@@ -65,7 +66,8 @@ struct ModeRun {
 void PrintText(const Prompt& prompt, const Generation& generation, const Painter& painter) {
   fmt::print("{}", painter.Bold(prompt.chat ? fmt::format("> {}\n", prompt.text) : prompt.text));
   for (std::size_t i = 0; i < generation.tokens.size(); ++i) {
-    fmt::print("{}", painter.Paint(generation.origins[i], generation.PieceOf(i)));
+    fmt::print("{}",
+               painter.Paint(generation.origins[i], ShownText(generation.PieceOf(i), stdout)));
   }
   fmt::print("\n\n");
   std::fflush(stdout);

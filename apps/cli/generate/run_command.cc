@@ -5,12 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "base/replace_file.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/prompts.h"
+#include "cli/common/shown_text.h"
 #include "cli/common/terminal.h"
+#include "cli/options/model_sampling.h"
 #include "cli/options/options.h"
 #include "foretoken/receipt.h"
 
@@ -25,6 +27,7 @@ struct RunOptions : DecodingOptions {
   bool chat = false;
   bool json = false;
   std::string receipt;
+  ModelSamplingOptions model_sampling;
   std::string color = "auto";
 };
 
@@ -41,10 +44,14 @@ Result<std::string> ReadPrompt(const RunOptions& options) {
           "there is no prompt; give it as an argument, or - to type it, ending with Ctrl-D");
     }
     const std::string path = options.file.empty() ? "/dev/stdin" : options.file;
-    Result<std::string> read = ReadFile(path);
-    if (!read.ok()) return InvalidInput(fmt::format("cannot read the prompt from '{}'", path));
+    Result<std::string> read = ReadText(path);
+    if (!read.ok()) {
+      return InvalidInput(
+          fmt::format("cannot read the prompt from '{}': {}", path, read.error().message));
+    }
     text = std::move(*read);
     if (text.ends_with('\n')) text.pop_back();
+    if (text.ends_with('\r')) text.pop_back();  // Of a line as other systems end it.
   }
   if (text.empty()) return InvalidInput("the prompt is empty");
   return text;
@@ -111,6 +118,8 @@ Result<int> Run(RunOptions options) {
         "a receipt says that the model wrote the text, which --lossy gives up: leave one out");
   }
   FT_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(options));
+  FT_RETURN_IF_ERROR(options.model_sampling.AddTo(options.model.TargetSource().path,
+                                                  &options.generation.sampling));
   FT_ASSIGN_OR_RETURN(const Decoding decoding, options.Load(mode));
   const LanguageModel& target = *decoding.target;
   Request request;
@@ -143,10 +152,11 @@ Result<int> Run(RunOptions options) {
   };
   if (!options.json) {
     fmt::print(stderr, "{}", painter.Legend());
-    if (!options.chat && IsTerminal(stdout)) fmt::print("{}", Painter(color).Dim(prompt));
+    if (!options.chat && IsTerminal(stdout))
+      fmt::print("{}", Painter(color).Dim(ShownText(prompt, stdout)));
     hooks.on_token = [&painter](SequenceId, const EmittedToken& token) {
       if (token.text.empty()) return;
-      fmt::print("{}", painter.Paint(token.origin, token.text));
+      fmt::print("{}", painter.Paint(token.origin, ShownText(token.text, stdout)));
       std::fflush(stdout);
     };
   }
@@ -195,6 +205,7 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   AddReasoningOptions(command, &options->budget);
   command->get_option("--reasoning-budget")->needs(chat);
   AddDecodingOptions(command, options.get());
+  AddModelSamplingOption(command, &options->model_sampling);
   CLI::Option* json =
       output("--json", &options->json, "Print one JSON object at the end instead of text");
   output(
@@ -205,7 +216,12 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
       ->check(Between(0, 100))
       ->needs(json);
   AddColorOption(command, &options->color);
-  command->callback([options, chosen] { *chosen = [options] { return Run(*options); }; });
+  command->callback([options, command, chosen] {
+    *chosen = [options, command] {
+      NoteGiven(command, &options->model_sampling);
+      return Run(*options);
+    };
+  });
 }
 
 }  // namespace foretoken

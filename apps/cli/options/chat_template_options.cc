@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "cli/options/options.h"
 #include "foretoken/chat.h"
 
@@ -17,7 +17,7 @@ Result<std::string> ChatTemplateOptions::Read() const {
   }
   if (source.empty()) return std::string();
   if (const auto built_in = BuiltInChatTemplate(source)) return std::string(*built_in);
-  Result<std::string> text = ReadFile(source);
+  Result<std::string> text = ReadText(source);
   if (text.ok()) {
     if (!text->empty()) return text;
     return InvalidInput(fmt::format("the chat template in '{}' is empty", source));

@@ -2,23 +2,23 @@
 
 #include <fmt/core.h>
 
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "foretoken/json_schema.h"
 
 namespace foretoken {
 namespace {
 
-Result<std::string> ReadText(const std::string& path, std::string_view option) {
-  Result<std::string> text = ReadFile(path);
+Result<std::string> ReadFor(std::string_view option, const std::string& path) {
+  Result<std::string> text = ReadText(path);
   if (text.ok()) return text;
-  return InvalidInput(fmt::format("{}: cannot read '{}'", option, path));
+  return InvalidInput(fmt::format("{}: cannot read '{}': {}", option, path, text.error().message));
 }
 
 Result<std::string> GrammarOf(const ConstraintOptions& options) {
   if (!options.response_format.empty()) return JsonObjectGrammar();
-  if (!options.grammar_file.empty()) return ReadText(options.grammar_file, "--grammar");
+  if (!options.grammar_file.empty()) return ReadFor("--grammar", options.grammar_file);
   if (options.json_schema.starts_with('{')) return JsonSchemaGrammar(options.json_schema);
-  FT_ASSIGN_OR_RETURN(const std::string schema, ReadText(options.json_schema, "--json-schema"));
+  FT_ASSIGN_OR_RETURN(const std::string schema, ReadFor("--json-schema", options.json_schema));
   return JsonSchemaGrammar(schema);
 }
 

@@ -12,7 +12,7 @@
 #include "assembly/loaded_model.h"
 #include "backend/device.h"
 #include "base/clock.h"
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "cli/common/commands.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
@@ -45,8 +45,8 @@ struct Task {
   TextWindows windows;
 };
 
-Result<std::string> ReadText(const std::string& file) {
-  Result<std::string> text = ReadFile(file == "-" ? "/dev/stdin" : file);
+Result<std::string> ReadInput(const std::string& file) {
+  Result<std::string> text = ReadText(file == "-" ? "/dev/stdin" : file);
   if (!text.ok()) return InvalidInput(fmt::format("{}: {}", file, text.error().message));
   return text;
 }
@@ -74,7 +74,7 @@ Result<int> ChooseWindow(const PerplexityOptions& options, const Task& task) {
 }
 
 Result<Task> Prepare(const PerplexityOptions& options) {
-  FT_ASSIGN_OR_RETURN(const std::string text, ReadText(options.file));
+  FT_ASSIGN_OR_RETURN(const std::string text, ReadInput(options.file));
   Task task;
   FT_ASSIGN_OR_RETURN(task.model, OpenModel(options.model.TargetSource()));
   if (options.compare) {

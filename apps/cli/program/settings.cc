@@ -11,7 +11,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "cli/options/options.h"
 #include "cli/program/arguments.h"
 #include "cli/program/near_miss.h"
@@ -283,8 +283,10 @@ Result<std::vector<SettingsLevel>> ReadSettings(const std::string& config_path, 
   std::vector<SettingsLevel> levels = {ReadVariables(command, environ)};
   const std::string path = ConfigPath(config_path);
   if (path.empty()) return levels;
-  const Result<std::string> text = ReadFile(path);
-  if (!text.ok()) return InvalidInput(fmt::format("cannot read the configuration '{}'", path));
+  const Result<std::string> text = ReadText(path);
+  if (!text.ok())
+    return InvalidInput(
+        fmt::format("cannot read the configuration '{}': {}", path, text.error().message));
   FT_ASSIGN_OR_RETURN(std::vector<SettingsLevel> of_file, ParseConfig(*text, path, root, command));
   for (SettingsLevel& level : of_file) levels.push_back(std::move(level));
   return levels;

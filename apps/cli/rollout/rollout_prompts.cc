@@ -8,7 +8,7 @@
 #include <span>
 #include <sstream>
 
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "base/sha256.h"
 #include "base/text.h"
 
@@ -124,7 +124,7 @@ Status AddTexts(const PromptSet& set, const PromptOptions& options, const Prompt
 
 Status AddFile(const std::string& path, const PromptOptions& options,
                const PromptEncoding& encoding, std::vector<RolloutPrompt>* prompts) {
-  const Result<std::string> content = ReadFile(path);
+  const Result<std::string> content = ReadText(path);
   if (!content.ok()) {
     return InvalidInput(
         fmt::format("cannot read the prompt file '{}': {}", path, content.error().message));

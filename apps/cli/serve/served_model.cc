@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cli/options/several_models.h"
-#include "cli/serve/model_sampling.h"
 
 namespace foretoken {
 namespace {
@@ -131,9 +130,7 @@ Result<server::ModelSpec> SpecOf(ServedOptions options, std::string id) {
   }
   FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
   SamplingParams& sampling = options.generation.sampling;
-  if (options.generation_config == "auto") {
-    FT_RETURN_IF_ERROR(AddModelSampling(options.model.target, options.given, &sampling));
-  }
+  FT_RETURN_IF_ERROR(options.model_sampling.AddTo(options.model.target, &sampling));
   server::ModelSpec spec;
   spec.id = id.empty() ? options.model.TargetSource().label() : std::move(id);
   spec.aliases = options.aliases;
@@ -199,23 +196,14 @@ void AddServedOptions(CLI::App* app, ServedOptions* options) {
   AddDatastoreOptions(app, &options->datastore);
   AddMemoryOptions(app, &options->model, &options->speculation);
   AddSamplingOptions(app, &options->generation);
-  const OptionGroup add_sampling(app, "Sampling");
-  add_sampling("--generation-config", &options->generation_config, "WHICH",
-               "Of these options, those that are not given: auto (default: as the model's "
-               "generation_config.json recommends) or none (as this help says)")
-      ->check(OneOf({"auto", "none"}));
+  AddModelSamplingOption(app, &options->model_sampling);
   AddCoreOptions(app, &options->cores);
 }
 
 void NoteGiven(CLI::App* app, ServedOptions* options) {
-  const auto given = [app](const char* name) {
-    const CLI::Option* option = app->get_option(name);
-    return option->count() > 0 || IsSet(*option);
-  };
-  for (const char* name : kModelSamplingOptions) {
-    if (given(name)) options->given.insert(name);
-  }
-  if (given("--seed")) options->service.random_seed = false;
+  NoteGiven(app, &options->model_sampling);
+  const CLI::Option* seed = app->get_option("--seed");
+  if (seed->count() > 0 || IsSet(*seed)) options->service.random_seed = false;
 }
 
 }  // namespace foretoken

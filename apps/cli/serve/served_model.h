@@ -1,11 +1,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "cli/options/model_sampling.h"
 #include "cli/options/options.h"
 #include "server/service.h"
 
@@ -20,9 +20,8 @@ struct ServedOptions : DecodingOptions {
   int max_lookahead = 16;
   std::string learn_draft;  ///< The folder of LearningOptions; empty: the draft does not learn.
   int learn_draft_mb = 1024;
-  std::string generation_config = "auto";
-  std::set<std::string> given;  ///< Of kModelSamplingOptions, those that were.
-  std::string key_namespace;    ///< In place of --namespace where API keys say so; empty: none do.
+  ModelSamplingOptions model_sampling;
+  std::string key_namespace;  ///< In place of --namespace where API keys say so; empty: none do.
   server::ServiceOptions service;
 };
 

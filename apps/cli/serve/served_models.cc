@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "cli/program/arguments.h"
 #include "cli/program/near_miss.h"
 #include "cli/program/settings.h"
@@ -60,8 +60,11 @@ struct ModelsFile {
 };
 
 Result<ModelsFile> ReadModelsFile(const std::string& path) {
-  const Result<std::string> text = ReadFile(path);
-  if (!text.ok()) return InvalidInput(fmt::format("cannot read the models in '{}'", path));
+  const Result<std::string> text = ReadText(path);
+  if (!text.ok()) {
+    return InvalidInput(
+        fmt::format("cannot read the models in '{}': {}", path, text.error().message));
+  }
   std::vector<CLI::ConfigItem> items;
   try {
     CLI::ConfigTOML reader;

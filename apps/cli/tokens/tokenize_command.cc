@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/parse_number.h"
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "cli/common/commands.h"
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
@@ -34,8 +34,10 @@ struct TokenizeOptions {
 Result<std::string> ReadInput(const TokenizeOptions& options) {
   if (options.text && options.text != "-") return *options.text;
   const std::string path = options.file.empty() ? "/dev/stdin" : options.file;
-  Result<std::string> text = ReadFile(path);
-  if (!text.ok()) return InvalidInput(fmt::format("cannot read '{}'", path));
+  Result<std::string> text = ReadText(path);
+  if (!text.ok()) {
+    return InvalidInput(fmt::format("cannot read '{}': {}", path, text.error().message));
+  }
   return text;
 }
 

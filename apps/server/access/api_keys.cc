@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/parse_number.h"
-#include "base/read_file.h"
+#include "base/read_text.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "foretoken/datastore.h"
@@ -99,7 +99,7 @@ Result<ApiKey> ApiKeys::Make(std::string name, const std::string& key) {
 }
 
 Result<ApiKeys> ApiKeys::Read(const std::string& path) {
-  const Result<std::string> text = ReadFile(path, kMaxFileBytes);
+  const Result<std::string> text = ReadText(path, kMaxFileBytes);
   if (!text.ok()) {
     return InvalidInput(
         fmt::format("cannot read an API key from '{}': {}", path, text.error().message));

@@ -89,8 +89,7 @@ Error BpeVocabularyBuilder::Bad(std::string_view what) const {
   return InvalidInput(fmt::format("{}: {}.", where_, what));
 }
 
-Status BpeVocabularyBuilder::AddToken(std::string_view spelling, std::uint64_t id) {
-  if (spelling.empty()) return Bad(fmt::format("token {} is empty", id));
+Status BpeVocabularyBuilder::AddName(std::string_view spelling, std::uint64_t id) {
   if (id >= kMaxTokens || id > names_.size() + kMaxIdGap) {
     return Bad(fmt::format("the token '{}' has id {}, far beyond the {} tokens before it", spelling,
                            id, names_.size()));
@@ -100,10 +99,23 @@ Status BpeVocabularyBuilder::AddToken(std::string_view spelling, std::uint64_t i
     return Bad(
         fmt::format("the tokens '{}' and '{}' have the same id {}", names_[id], spelling, id));
   }
-  if (!ids_.emplace(spelling, static_cast<Token>(id)).second) {
+  names_[id] = spelling;
+  return {};
+}
+
+Status BpeVocabularyBuilder::AddToken(std::string_view spelling, std::uint64_t id) {
+  FT_RETURN_IF_ERROR(AddName(spelling, id));
+  if (spelling.empty()) {
+    empty_.push_back(static_cast<Token>(id));
+  } else if (!ids_.emplace(spelling, static_cast<Token>(id)).second) {
     return Bad(fmt::format("the token '{}' occurs twice", spelling));
   }
-  names_[id] = spelling;
+  return {};
+}
+
+Status BpeVocabularyBuilder::AddSpare(std::string_view spelling, std::uint64_t id) {
+  FT_RETURN_IF_ERROR(AddName(spelling, id));
+  spare_.push_back(static_cast<Token>(id));
   return {};
 }
 
@@ -116,8 +128,12 @@ Status BpeVocabularyBuilder::AddAdded(AddedToken token) {
   if (known == ids_.end()) {
     FT_RETURN_IF_ERROR(AddToken(token.content, static_cast<std::uint64_t>(token.id)));
   } else if (known->second != token.id) {
-    return Bad(fmt::format("the token '{}' has id {} in the vocabulary and {} among added tokens",
-                           token.content, known->second, token.id));
+    // As Hugging Face's tokenizers do. What is left of the other id may be another token's.
+    const auto other = static_cast<std::uint64_t>(token.id);
+    if (other >= names_.size() || names_[other].empty()) {
+      FT_RETURN_IF_ERROR(AddSpare(token.content, other));
+    }
+    token.id = known->second;
   }
   const auto [place, fresh] = added_index_.emplace(token.content, added_.size());
   if (fresh) {
@@ -230,6 +246,7 @@ Result<std::unique_ptr<Tokenizer>> BpeVocabularyBuilder::Build(Settings settings
   FT_RETURN_IF_ERROR(AddConfigured());
 
   Vocabulary vocabulary;
+  std::ranges::sort(spare_);
   std::vector<std::string> token_bytes(names_.size());
   vocabulary.entries.resize(names_.size());
   for (std::size_t id = 0; id < names_.size(); ++id) {
@@ -237,18 +254,21 @@ Result<std::unique_ptr<Tokenizer>> BpeVocabularyBuilder::Build(Settings settings
     const auto added = added_index_.find(names_[id]);
     entry.special = added != added_index_.end() && added_[added->second].special;
     if (!entry.special) entry.bytes = BytesOf(names_[id], settings);
-    if (added == added_index_.end()) token_bytes[id] = entry.bytes;
+    const bool spare = std::ranges::binary_search(spare_, static_cast<Token>(id));
+    if (added == added_index_.end() && !spare) token_bytes[id] = entry.bytes;
     entry.name = std::move(names_[id]);
   }
   vocabulary.added = std::move(added_);
-  vocabulary.chat_template = config_.chat_template;
+  vocabulary.spare = std::move(spare_);
+  vocabulary.empty = std::move(empty_);
+  vocabulary.chat_templates = config_.chat_templates;
   vocabulary.marks = config_.marks;
   const AddedTokens added(vocabulary.added);
   vocabulary.eos = EndTokens(config_, added);
   vocabulary.bos = ChooseBos(settings, added);
   vocabulary.fingerprint = Fingerprint(vocabulary, settings);
   if (settings.spaces.has_value()) {
-    return MakeCharacterBpe(std::move(vocabulary), merges_, *settings.spaces);
+    return MakeCharacterBpe(vocabulary, merges_, *settings.spaces);
   }
   return std::unique_ptr<Tokenizer>(std::make_unique<BpeTokenizer>(
       std::move(vocabulary), std::move(token_bytes), merges_, std::move(settings)));

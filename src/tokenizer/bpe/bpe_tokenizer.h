@@ -24,9 +24,11 @@ class BpeVocabularyBuilder {
       : where_(where), config_(config) {}
 
   /// Declares token `id`; of bytes, it is spelled in the byte alphabet. Ids and spellings must be
-  /// new.
+  /// new, but for the empty one, which stands for nothing.
   Status AddToken(std::string_view spelling, std::uint64_t id);
-  /// Declares an added token, which may also be a token of the vocabulary with the same id.
+  /// Declares a token that no text is made of: another has its spelling.
+  Status AddSpare(std::string_view spelling, std::uint64_t id);
+  /// Declares an added token. One that the vocabulary has too has the id that it has there.
   Status AddAdded(AddedToken token);
   /// Appends a merge of two tokens by their spellings.
   Status AddMerge(std::string_view left, std::string_view right);
@@ -51,6 +53,7 @@ class BpeVocabularyBuilder {
   Result<std::unique_ptr<Tokenizer>> Build(Settings settings) &&;
 
  private:
+  Status AddName(std::string_view spelling, std::uint64_t id);
   Status AddConfigured();
   /// Refuses a vocabulary of characters that lacks a byte.
   Status CheckBytes() const;
@@ -62,6 +65,8 @@ class BpeVocabularyBuilder {
   const TokenizerConfig& config_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, Token> ids_;
+  std::vector<Token> spare_;
+  std::vector<Token> empty_;
   std::vector<AddedToken> added_;
   std::unordered_map<std::string, std::size_t> added_index_;
   std::vector<BpeMerge> merges_;

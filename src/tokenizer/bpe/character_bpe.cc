@@ -1,5 +1,6 @@
 #include "tokenizer/bpe/character_bpe.h"
 
+#include <algorithm>
 #include <array>
 #include <unordered_map>
 #include <utility>
@@ -14,10 +15,11 @@ namespace {
 
 class CharacterBpe : public TokenizerBase {
  public:
-  CharacterBpe(Vocabulary vocabulary, std::span<const BpeMerge> merges, SpaceRule spaces)
-      : TokenizerBase(std::move(vocabulary)), bpe_({}, merges, {}), spaces_(spaces) {
+  CharacterBpe(const Vocabulary& vocabulary, std::span<const BpeMerge> merges, SpaceRule spaces)
+      : TokenizerBase(vocabulary), bpe_({}, merges, {}), spaces_(spaces) {
     bytes_.fill(-1);
     for (Token token = 0; token < TokenizerBase::vocabulary(); ++token) {
+      if (std::ranges::binary_search(vocabulary.spare, token)) continue;
       const std::string_view name = TokenName(token);
       if (const auto byte = FallbackByte(name)) bytes_[static_cast<unsigned char>(*byte)] = token;
       if (!name.empty() && ReadUtf8(name).size == name.size()) characters_.emplace(name, token);
@@ -68,9 +70,9 @@ std::string BytesOfCharacters(std::string_view spelling) {
   return ReplaceAll(spelling, kSpaceMark, " ");
 }
 
-std::unique_ptr<Tokenizer> MakeCharacterBpe(Vocabulary vocabulary, std::span<const BpeMerge> merges,
-                                            SpaceRule spaces) {
-  return std::make_unique<CharacterBpe>(std::move(vocabulary), merges, spaces);
+std::unique_ptr<Tokenizer> MakeCharacterBpe(const Vocabulary& vocabulary,
+                                            std::span<const BpeMerge> merges, SpaceRule spaces) {
+  return std::make_unique<CharacterBpe>(vocabulary, merges, spaces);
 }
 
 }  // namespace foretoken

@@ -17,7 +17,7 @@ std::string BytesOfCharacters(std::string_view spelling);
 
 /// A tokenizer whose words begin as characters, of which those that are no token are the tokens of
 /// their bytes: the vocabulary has one of each byte.
-std::unique_ptr<Tokenizer> MakeCharacterBpe(Vocabulary vocabulary, std::span<const BpeMerge> merges,
-                                            SpaceRule spaces);
+std::unique_ptr<Tokenizer> MakeCharacterBpe(const Vocabulary& vocabulary,
+                                            std::span<const BpeMerge> merges, SpaceRule spaces);
 
 }  // namespace foretoken

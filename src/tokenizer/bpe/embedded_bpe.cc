@@ -9,11 +9,15 @@ namespace {
 using Embedded = EmbeddedVocabulary;
 
 Status AddTokens(const Embedded& vocabulary, BpeVocabularyBuilder* builder) {
+  const UnwrittenTokens unwritten = FindUnwritten(vocabulary);
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     const std::string_view spelling = vocabulary.tokens[id];
     const int type = vocabulary.types[id];
     if (type == Embedded::kUnused) continue;  // Only keeps its id free.
-    if (type == Embedded::kNormal || type == Embedded::kByte) {
+    if (unwritten.Has(id)) {
+      FT_RETURN_IF_ERROR(spelling.empty() ? builder->AddToken(spelling, id)
+                                          : builder->AddSpare(spelling, id));
+    } else if (type == Embedded::kNormal || type == Embedded::kByte) {
       FT_RETURN_IF_ERROR(builder->AddToken(spelling, id));
     } else {
       FT_RETURN_IF_ERROR(builder->AddAdded({.id = static_cast<Token>(id),

@@ -55,7 +55,10 @@ class ModelWriter {
  public:
   ModelWriter(const Embedded& vocabulary, std::string_view where,
               const std::vector<std::string>& special)
-      : vocabulary_(vocabulary), where_(where), special_(special) {}
+      : vocabulary_(vocabulary),
+        where_(where),
+        special_(special),
+        unwritten_(FindUnwritten(vocabulary)) {}
 
   Result<std::string> Write() {
     if (vocabulary_.scores.size() != vocabulary_.tokens.size()) {
@@ -87,6 +90,17 @@ class ModelWriter {
     AppendBytes(kNormalizer, normalizer, &file);
     return file;
   }
+
+  std::vector<StandIn> stand_ins() const {
+    std::vector<StandIn> all;
+    for (const auto& tokens : {unwritten_.spare, unwritten_.empty}) {
+      for (const Token token : tokens) {
+        all.push_back({token, vocabulary_.tokens[static_cast<std::size_t>(token)]});
+      }
+    }
+    return all;
+  }
+  bool IsUnwritten(std::size_t id) const { return unwritten_.Has(id); }
 
   /// How many tokens the model file had. What follows them was added by a configuration, or fills
   /// the vocabulary up to the size of the model's output.
@@ -126,6 +140,7 @@ class ModelWriter {
   }
 
   int TypeOf(std::size_t id) const {
+    if (unwritten_.Has(id)) return Embedded::kUnused;
     if (id == unknown_) return Embedded::kUnknown;
     const int type = vocabulary_.types[id];
     if (type == Embedded::kUnknown) return Embedded::kControl;
@@ -138,12 +153,15 @@ class ModelWriter {
 
   /// Files write the spaces of user-defined pieces as spaces, and model files as marks.
   std::string Spelling(std::size_t id) const {
+    // No text has the noncharacter, and the library wants each piece once.
+    if (unwritten_.Has(id)) return fmt::format("\uFFFE{}", id);
     return ReplaceAll(vocabulary_.tokens[id], " ", kSpaceMark);
   }
 
   const Embedded& vocabulary_;
   std::string_view where_;
   const std::vector<std::string>& special_;
+  UnwrittenTokens unwritten_;
   std::size_t unknown_ = 0;
 };
 
@@ -152,15 +170,16 @@ class ModelWriter {
 Result<std::unique_ptr<Tokenizer>> LoadEmbeddedSentencePiece(const Embedded& vocabulary,
                                                              std::string_view where,
                                                              const TokenizerConfig& config) {
-  FT_ASSIGN_OR_RETURN(std::string file, ModelWriter(vocabulary, where, config.special).Write());
+  ModelWriter writer(vocabulary, where, config.special);
+  FT_ASSIGN_OR_RETURN(std::string file, writer.Write());
   TokenizerConfig with_added = config;
   for (std::size_t id = ModelWriter::Pieces(vocabulary); id < vocabulary.tokens.size(); ++id) {
-    if (ModelWriter::IsFiller(vocabulary, id)) continue;
+    if (ModelWriter::IsFiller(vocabulary, id) || writer.IsUnwritten(id)) continue;
     with_added.added.push_back({.id = static_cast<Token>(id),
                                 .content = std::string(vocabulary.tokens[id]),
                                 .special = vocabulary.types[id] == Embedded::kControl});
   }
-  return LoadSentencePiece(std::move(file), where, with_added);
+  return LoadSentencePiece(std::move(file), where, with_added, writer.stand_ins());
 }
 
 }  // namespace foretoken

@@ -119,8 +119,8 @@ std::unique_ptr<Processor> NewProcessor(const std::string& file) {
 class VocabularyBuilder {
  public:
   VocabularyBuilder(const SentencePieceModel& model, const TokenizerConfig& config,
-                    std::string_view where)
-      : model_(model), config_(config), where_(where) {
+                    std::string_view where, std::span<const StandIn> stand_ins)
+      : model_(model), config_(config), where_(where), stand_ins_(stand_ins) {
     special_.insert(config.special.begin(), config.special.end());
     for (const AddedToken& token : config.added) {
       if (token.special) special_.insert(token.content);
@@ -130,7 +130,8 @@ class VocabularyBuilder {
   Result<Vocabulary> Build() {
     for (const SentencePiece& piece : model_.pieces) AddPiece(piece);
     for (const AddedToken& token : config_.added) FT_RETURN_IF_ERROR(AddToken(token));
-    vocabulary_.chat_template = config_.chat_template;
+    for (const StandIn& token : stand_ins_) AddUnwritten(token);
+    vocabulary_.chat_templates = config_.chat_templates;
     vocabulary_.marks = config_.marks;
     return std::move(vocabulary_);
   }
@@ -188,9 +189,22 @@ class VocabularyBuilder {
     return {};
   }
 
+  // A model may still write it.
+  void AddUnwritten(const StandIn& token) {
+    const auto index = static_cast<std::size_t>(token.id);
+    if (index >= vocabulary_.entries.size()) vocabulary_.entries.resize(index + 1);
+    VocabularyEntry& entry = vocabulary_.entries[index];
+    entry = {};
+    (token.spelling.empty() ? vocabulary_.empty : vocabulary_.spare).push_back(token.id);
+    if (const auto same = ids_.find(std::string(token.spelling)); same != ids_.end()) {
+      entry = vocabulary_.entries[static_cast<std::size_t>(same->second)];
+    }
+  }
+
   const SentencePieceModel& model_;
   const TokenizerConfig& config_;
   std::string_view where_;
+  std::span<const StandIn> stand_ins_;
   std::unordered_set<std::string> special_;
   std::unordered_map<std::string, Token> ids_;
   Vocabulary vocabulary_;
@@ -211,9 +225,11 @@ std::string Fingerprint(const SentencePieceModel& model, const Vocabulary& vocab
 }  // namespace
 
 Result<std::unique_ptr<Tokenizer>> LoadSentencePiece(std::string file, std::string_view where,
-                                                     const TokenizerConfig& config) {
+                                                     const TokenizerConfig& config,
+                                                     std::span<const StandIn> stand_ins) {
   FT_ASSIGN_OR_RETURN(SentencePieceModel model, ParseSentencePieceModel(file, where));
-  FT_ASSIGN_OR_RETURN(Vocabulary vocabulary, VocabularyBuilder(model, config, where).Build());
+  FT_ASSIGN_OR_RETURN(Vocabulary vocabulary,
+                      VocabularyBuilder(model, config, where, stand_ins).Build());
 
   // The library would recognise user-defined pieces in any text; as control pieces it leaves those
   // that are special to us.

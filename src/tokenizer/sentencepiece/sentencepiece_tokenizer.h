@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,9 +45,16 @@ Result<SentencePieceModel> ParseSentencePieceModel(std::string_view file, std::s
 /// Bytes that, appended to a serialised model, turn its dummy prefix off.
 std::string_view WithoutDummyPrefixSuffix();
 
+/// What stands in a model file, unused, for a token that no text is made of.
+struct StandIn {
+  Token id = -1;
+  std::string_view spelling;  ///< Of the token itself; empty where it has none.
+};
+
 /// A tokenizer from the bytes of a SentencePiece model file, which `where` names in errors.
 Result<std::unique_ptr<Tokenizer>> LoadSentencePiece(std::string file, std::string_view where,
-                                                     const TokenizerConfig& config);
+                                                     const TokenizerConfig& config,
+                                                     std::span<const StandIn> stand_ins = {});
 
 /// A tokenizer from a vocabulary of the kind "llama", whose tokens, types and ids are checked: the
 /// library is given the model file from which such a vocabulary comes.

@@ -128,7 +128,7 @@ TEST(SentencePiece, AddedTokensBeginTextAnewInLegacyMode) {
 TEST(SentencePiece, Chat) {
   TokenizerConfig config;
   EXPECT_FALSE(Must(config)->EncodeChat({}).ok());
-  config.chat_template = BuiltInChatTemplate("chatml").value();
+  config.chat_templates.by_name["default"] = BuiltInChatTemplate("chatml").value();
   config.add_bos = false;
   const auto tokenizer = Must(config);
   ASSERT_TRUE(tokenizer->has_chat_template());

@@ -1,4 +1,4 @@
-#include "cli/serve/model_sampling.h"
+#include "cli/options/model_sampling.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,8 @@ class ModelSampling : public testing::Test {
  protected:
   Status Add(const std::string& text, const std::set<std::string>& given = {}) {
     folder_.Write("generation_config.json", text);
-    return AddModelSampling(folder_.path().string(), given, &sampling_);
+    const ModelSamplingOptions options{.given = given};
+    return options.AddTo(folder_.path(), &sampling_);
   }
 
   const TemporaryFolder folder_;
@@ -40,7 +41,14 @@ TEST_F(ModelSampling, WhatTheUserSaysStays) {
 TEST_F(ModelSampling, NothingWithoutSampling) {
   ASSERT_TRUE(Add(R"({"do_sample":false,"temperature":0.7})").ok());
   EXPECT_FLOAT_EQ(sampling_.temperature, SamplingParams().temperature);
-  EXPECT_TRUE(AddModelSampling((folder_.path() / "none").string(), {}, &sampling_).ok());
+  EXPECT_TRUE(ModelSamplingOptions().AddTo(folder_.path() / "none", &sampling_).ok());
+}
+
+TEST_F(ModelSampling, NothingWhereTheUserWantsNone) {
+  folder_.Write("generation_config.json", R"({"temperature":0.7})");
+  const ModelSamplingOptions options{.generation_config = "none"};
+  ASSERT_TRUE(options.AddTo(folder_.path(), &sampling_).ok());
+  EXPECT_FLOAT_EQ(sampling_.temperature, SamplingParams().temperature);
 }
 
 TEST_F(ModelSampling, WhatIsWrongIsSaid) {
