@@ -3,8 +3,8 @@
 pydantic_types_test.py SCHEMA_CHECK BUILD_FOLDER
 
 A model with a member of each type compiles. A text that the grammar of a type lets through is one
-that pydantic reads as that type, and examples of each type are let through. pydantic is installed in
-BUILD_FOLDER in a pinned version. Skips (exit code 77) where it cannot be downloaded, unless the
+that pydantic reads as that type, and examples of each type are let through. pydantic is installed
+in BUILD_FOLDER in a pinned version. Skips (exit code 77) where it cannot be downloaded, unless the
 environment has CI=true."""
 
 import datetime

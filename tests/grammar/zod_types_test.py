@@ -2,8 +2,8 @@
 """Holds the grammars of what zod writes for its own types against zod itself:
 zod_types_test.py SCHEMA_CHECK BUILD_FOLDER
 
-All types together compile. A text that the grammar of a type lets through is one that zod takes, and
-examples of each type are let through. npm installs zod in BUILD_FOLDER in a pinned version; skips
+All types together compile. A text that the grammar of a type lets through is one that zod takes,
+and examples of each type are let through. npm installs zod in BUILD_FOLDER in a pinned version; skips
 (exit code 77) without node or where npm reaches no registry."""
 
 import json
@@ -23,7 +23,8 @@ EXAMPLES = {
     "uuidv6": [UUID.format(6)], "uuidv7": [UUID.format(7)], "guid": [UUID.format(9)],
     "hostname": ["example.org"], "emoji": ["😀"], "base64": ["aGk=", "aGVsbG8h"],
     "base64url": ["aGVs", "-_-_"], "hex": ["0aF"], "jwt": ["eyJhbGciOiJIUzI1NiJ9.e30.c2ln"],
-    "nanoid": ["V1StGXR8_Z5jdHi6B-myT"], "cuid": ["cjld2cjxh0000qzrmn831i7rn"], "cuid2": ["tz4a98xx"],
+    "nanoid": ["V1StGXR8_Z5jdHi6B-myT"], "cuid": ["cjld2cjxh0000qzrmn831i7rn"],
+    "cuid2": ["tz4a98xx"],
     "ulid": ["01ARZ3NDEKTSV4RRFFQ69G5FAV"], "xid": ["9m4e2mr0ui3e8a215n4g"],
     "ksuid": ["0ujtsYcgvSTl8PAuAdqWYSMnLOv"], "ipv4": ["10.1.2.3"], "ipv6": ["2001:db8::1", "::1"],
     "mac": ["00:1A:2B:3C:4D:5E"], "cidrv4": ["10.0.0.0/8"], "cidrv6": ["2001:db8::/32"],

@@ -85,8 +85,13 @@ void FromGguf(ConfigFields::Json* config, int layers_of_27b) {
 void Gemma2FromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
   FromGguf(config, 46);
 }
-void Gemma3FromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
+void Gemma3FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
   FromGguf(config, 62);
+  // Ollama's files of models that see do not say how layers without a window rotate: all the same.
+  const bool sees = metadata.Find("gemma3.vision.block_count") != nullptr;
+  if (sees && !config->contains("rope_scaling")) {
+    (*config)["rope_scaling"] = {{"type", "linear"}, {"factor", 8}};
+  }
   const bool windows = config->contains("sliding_window");
   if (!windows) (*config)["sliding_window_pattern"] = 1;  // All layers see everything.
 }

@@ -39,12 +39,20 @@ std::optional<int> LayerOf(bool gguf, std::string_view name) {
   return layer;
 }
 
+// Of towers and what brings their outputs to the model's width, in GGUF files.
+constexpr std::string_view kGgufAudioPrefixes[] = {"a.", "mm.a."};
+constexpr std::string_view kGgufVisionPrefixes[] = {"v.", "mm.", "s.", "resampler.", "adapter."};
+
+bool BeginsWithAny(std::string_view name, std::span<const std::string_view> prefixes) {
+  return std::ranges::any_of(prefixes,
+                             [name](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
 // Of layers and heads that guess further tokens and are not numbered behind the model's own.
 bool HasPredictionPrefix(std::string_view name) {
   constexpr std::string_view kPrefixes[] = {"mtp.", "model.mtp", "medusa_head.", "medusa_lm_head.",
                                             "model.extra_heads."};
-  return std::ranges::any_of(kPrefixes,
-                             [name](std::string_view prefix) { return name.starts_with(prefix); });
+  return BeginsWithAny(name, kPrefixes);
 }
 
 bool HasAny(std::string_view name, std::span<const std::string_view> words) {
@@ -69,6 +77,10 @@ ModelPart PartOf(const Family& family, bool gguf, int layers, std::string_view n
   if (HasPredictionPrefix(name)) return ModelPart::kPrediction;
   const bool of_config = gguf ? IsOfGgufConfig(name) : name.ends_with(".inv_freq");
   if (of_config || !OurName(family, gguf, name).empty()) return ModelPart::kText;
+  if (gguf && !layer.has_value()) {
+    if (BeginsWithAny(name, kGgufAudioPrefixes)) return ModelPart::kAudio;
+    if (BeginsWithAny(name, kGgufVisionPrefixes)) return ModelPart::kVision;
+  }
   if (gguf || name.starts_with("model.layers.")) return ModelPart::kUnknown;
   if (HasAny(name, kOfAudio)) return ModelPart::kAudio;
   return HasAny(name, kOfVision) ? ModelPart::kVision : ModelPart::kBeside;

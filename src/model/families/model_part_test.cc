@@ -36,14 +36,23 @@ TEST(ModelPart, OfFolders) {
   EXPECT_EQ(OfFolder("score.weight"), ModelPart::kBeside);
 }
 
-// Files of text models have nothing else in them, so that what is unknown might matter.
+// What is neither of the text model nor of a tower might matter.
 TEST(ModelPart, OfGgufFiles) {
   EXPECT_EQ(OfGguf("blk.1.attn_norm.weight"), ModelPart::kText);
   EXPECT_EQ(OfGguf("rope_freqs.weight"), ModelPart::kText);
+  EXPECT_EQ(OfGguf("blk.1.attn_rot_embd.weight"), ModelPart::kText);
   EXPECT_EQ(OfGguf("blk.2.attn_norm.weight"), ModelPart::kPrediction);
   EXPECT_EQ(OfGguf("blk.2.nextn.eh_proj.weight"), ModelPart::kPrediction);
   EXPECT_EQ(OfGguf("blk.1.odd.weight"), ModelPart::kUnknown);
   EXPECT_EQ(OfGguf("score.weight"), ModelPart::kUnknown);
+  // Ollama's files have towers in them.
+  EXPECT_EQ(OfGguf("v.blk.0.attn_q.weight"), ModelPart::kVision);
+  EXPECT_EQ(OfGguf("v.blk.7.attn_q.weight"), ModelPart::kVision);
+  EXPECT_EQ(OfGguf("v.patch_embd.weight"), ModelPart::kVision);
+  EXPECT_EQ(OfGguf("mm.0.weight"), ModelPart::kVision);
+  EXPECT_EQ(OfGguf("mm.input_projection.weight"), ModelPart::kVision);
+  EXPECT_EQ(OfGguf("a.blk.0.attn_q.weight"), ModelPart::kAudio);
+  EXPECT_EQ(OfGguf("mm.a.mlp.1.weight"), ModelPart::kAudio);
 }
 
 TEST(ModelPart, IsSummedUp) {

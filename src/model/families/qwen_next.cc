@@ -23,6 +23,7 @@ constexpr TensorName kNames[] = {
     {"delta.log_rates", "linear_attn.A_log", ""},
     {"delta.minus_rates", "", "ssm_a"},
     {"delta.rate_bias", "linear_attn.dt_bias", "ssm_dt.bias"},
+    {"delta.rate_bias", "", "ssm_dt"},  // In Ollama's files.
     {"delta.norm", "linear_attn.norm", "ssm_norm"},
     {"delta.o", "linear_attn.out_proj", "ssm_out"},
     {"experts.gate_up.weight", "mlp.experts.gate_up_proj", ""},

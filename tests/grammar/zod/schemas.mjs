@@ -15,7 +15,8 @@ const types = {
   duration: z.iso.duration(), int: z.int(), int32: z.int32(), uint32: z.uint32(),
   float32: z.float32(), number: z.number(), lowercase: z.string().lowercase(),
   startsWith: z.string().startsWith("a"), includes: z.string().includes("b"),
-  regex: z.string().regex(/^a+$/), template: z.templateLiteral(["a", z.number(), "-", z.enum(["x"])]),
+  regex: z.string().regex(/^a+$/),
+  template: z.templateLiteral(["a", z.number(), "-", z.enum(["x"])]),
 };
 const answer = {};
 for (const [name, type] of Object.entries(types)) {

@@ -41,6 +41,7 @@ constexpr std::pair<const char*, const char*> kFractions[] = {
     {"attention.layer_norm_epsilon", "layer_norm_eps"},
     {"rope.freq_base", "rope_theta"},
     {"rope.freq_base_swa", "rope_local_base_freq"},
+    {"rope.local.freq_base", "rope_local_base_freq"},  // In Ollama's files.
     {"attn_logit_softcapping", "attn_logit_softcapping"},
     {"final_logit_softcapping", "final_logit_softcapping"},
     {"embedding_scale", "embedding_multiplier"},
@@ -181,7 +182,7 @@ class ConfigReader {
   }
 
   // A number of each layer: all of them under another name, and the first as if it were that of
-  // all.
+  // all. Layers that remember in a state may have 0 for their heads.
   void OfLayers(const GgufArray& array, const std::string& key, const std::string& field) {
     if (array.type == GgufType::kString || array.type == GgufType::kArray) {
       return Keep(InvalidInput(key + " must be a list of whole numbers"));
@@ -193,7 +194,10 @@ class ConfigReader {
       }
       json[field + "_of_layers"].push_back(static_cast<std::int64_t>(number));
     }
-    if (json.contains(field + "_of_layers")) json[field] = json[field + "_of_layers"][0];
+    if (!json.contains(field + "_of_layers")) return;
+    const Json& all = json[field + "_of_layers"];
+    const auto first = std::ranges::find_if(all, [](const Json& number) { return number != 0; });
+    json[field] = first == all.end() ? all.front() : *first;
   }
 
   // A number of either kind, as it is in the file.
@@ -282,7 +286,9 @@ void ReadAll(const TensorMap& tensors, ConfigReader* reader) {
 }  // namespace
 
 bool IsOfGgufConfig(std::string_view name) {
-  return name == kRopeFactors || name == kLongFactors || name == kShortFactors;
+  // Files of 2023 repeat, for each layer, how it rotates.
+  return name == kRopeFactors || name == kLongFactors || name == kShortFactors ||
+         name.find(".attn_rot_embd") != std::string_view::npos;
 }
 
 Result<std::string> ConfigFromGguf(const GgufMetadata& metadata, const TensorMap& tensors,

@@ -194,6 +194,49 @@ TEST(GgufConfig, PatternsOfWindowsAreNumbersOrLists) {
   EXPECT_THAT(Refusal(text), HasSubstr("sliding_window_pattern must be an integer"));
 }
 
+// A number for each layer, as files of models have it of which some layers remember in a state.
+TEST(GgufConfig, CountsOfLayersMayBeNone) {
+  GgufBuilder builder = Model("llama.attention.head_count_kv");
+  std::string counts;
+  GgufBuilder::Append(&counts, static_cast<std::uint32_t>(GgufType::kUint32));
+  GgufBuilder::Append<std::uint64_t>(&counts, 3);
+  for (const std::uint32_t count : {0U, 0U, 2U}) GgufBuilder::Append(&counts, count);
+  builder.Key("llama.attention.head_count_kv", GgufType::kArray, std::string_view(counts));
+  const auto config = Config(builder);
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->at("num_key_value_heads"), 2);
+  EXPECT_EQ(config->at("num_key_value_heads_of_layers"), nlohmann::json({0, 0, 2}));
+}
+
+TEST(GgufConfig, OllamasNames) {
+  EXPECT_EQ(OurName(kQwen35, true, "blk.0.ssm_dt"), OurName(kQwen35, true, "blk.0.ssm_dt.bias"));
+  EXPECT_EQ(NameInFile(kQwen35, true, OurName(kQwen35, true, "blk.0.ssm_dt")), "blk.0.ssm_dt.bias");
+  GgufBuilder builder = Model();
+  builder.Key("llama.rope.local.freq_base", GgufType::kFloat32, 5000.0F);
+  EXPECT_EQ(Config(builder)->at("rope_local_base_freq"), 5000);
+}
+
+// Of models that see Ollama's files leave out what all of them have.
+TEST(GgufConfig, Gemma3RotatesAsItsMakersSay) {
+  const auto rotation = [](bool sees, bool said) {
+    GgufBuilder builder;
+    builder.Text("general.architecture", "gemma3");
+    for (const char* key : {"embedding_length", "feed_forward_length", "block_count",
+                            "attention.head_count", "context_length", "attention.sliding_window"}) {
+      builder.Key(std::string("gemma3.") + key, GgufType::kUint32, std::uint32_t{8});
+    }
+    if (sees) builder.Key("gemma3.vision.block_count", GgufType::kUint32, std::uint32_t{27});
+    if (said) builder.Key("gemma3.rope.scaling.factor", GgufType::kFloat32, 4.0F);
+    builder.Tensor("token_embd.weight", {8, 5}, kF32, std::string(160, '\0'));
+    const auto config = Config(builder);
+    EXPECT_TRUE(config.ok()) << config.error().message;
+    return config->value("rope_scaling", nlohmann::json::object()).value("factor", 1.0);
+  };
+  EXPECT_EQ(rotation(true, false), 8);
+  EXPECT_EQ(rotation(true, true), 4);
+  EXPECT_EQ(rotation(false, false), 1);
+}
+
 TEST(GgufConfig, YarnIsRead) {
   GgufBuilder builder = Model();
   builder.Text("llama.rope.scaling.type", "yarn");
