@@ -113,6 +113,26 @@ class BadInput(CliTest):
             (model / "model.safetensors").write_bytes(length.to_bytes(8, "little") + weights[8:])
             self.refuse("run", "x", "-m", model, saying="model.safetensors")
 
+    def test_weights_that_are_no_numbers(self):
+        model = self.copy_model("demo-draft")
+        whole = (model / "model.safetensors").read_bytes()
+        length = int.from_bytes(whole[:8], "little")
+        header = json.loads(whole[8:8 + length])
+        for tensor in ("model.norm.weight", "model.layers.0.mlp.up_proj.weight",
+                       "model.embed_tokens.weight"):
+            place = 8 + length + header[tensor]["data_offsets"][0]
+            self.assertEqual(header[tensor]["dtype"], "BF16")
+            (model / "model.safetensors").write_bytes(
+                whole[:place] + b"\xc0\x7f" + whole[place + 2:])
+            saying = f"weight 0 of tensor {tensor} is infinite or NaN"
+            text = self.folder / "text.txt"
+            text.write_text("Once upon a time there was a dog. " * 50)
+            self.refuse("run", "x", "-m", model, saying=saying)
+            self.refuse("serve", "-m", model, "--port", 0, saying=saying)
+            self.refuse("perplexity", "-m", model, "--text", text, saying=saying)
+            self.refuse("run", "x", "-m", MODELS / "demo-target", "-md", model, "--mode", "sd",
+                        saying=saying)
+
     def test_pickled_weights(self):
         model = self.copy_model("demo-draft")
         (model / "model.safetensors").unlink()
