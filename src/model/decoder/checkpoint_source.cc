@@ -135,9 +135,15 @@ Result<EmbeddingTable> CheckpointSource::Rows(const std::string& name, std::int6
 }
 
 Result<Matrix> CheckpointSource::Experts(const std::vector<Part>& parts, int count,
-                                         std::int64_t inputs, double /*gain*/) {
+                                         std::int64_t inputs, double gain) {
+  if (experts_ != ExpertsPlace::kFile) return Matrices(parts, count, inputs, gain);
   for (const Part& part : parts) FT_RETURN_IF_ERROR(FindExperts(part, count, inputs));
-  if (experts_ == ExpertsPlace::kFile) return ExpertsInFile(parts, count);
+  return ExpertsInFile(parts, count);
+}
+
+Result<Matrix> CheckpointSource::Matrices(const std::vector<Part>& parts, int count,
+                                          std::int64_t inputs, double /*gain*/) {
+  for (const Part& part : parts) FT_RETURN_IF_ERROR(FindExperts(part, count, inputs));
   if (backend_ == nullptr) return Matrix();
   std::vector<TensorBytes> stacked(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
