@@ -94,10 +94,13 @@ class BadInput(CliTest):
         for change in ({"hidden_size": -1}, {"num_attention_heads": 3}, {"hidden_size": 1 << 40},
                        {"vocab_size": "many"}, {"hidden_act": "tanh"},
                        {"architectures": ["GPT2LMHeadModel"]}, {"num_hidden_layers": 3},
-                       {"intermediate_size": 100}):
+                       {"intermediate_size": 100}, {"num_hidden_layers": 1}, {"head_dim": 2},
+                       {"vocab_size": 100}, {"vocab_size": 1 << 12}, {"attention_bias": True},
+                       {"per_layer_config": {"0": {"head_dim": 8}}}):
             (model / "config.json").write_text(json.dumps({**config, **change}))
-            self.refuse("run", "x", "-m", model, saying="")
-        for text in ("", "{", "[]", "\x00"):
+            for command in (("run", "x", "-m", model), ("inspect", model)):
+                self.refuse(*command, saying="")
+        for text in ("", "{", "[]", "\x00", json.dumps(config) + "\x00"):
             (model / "config.json").write_text(text)
             self.refuse("inspect", model, saying="config.json")
 
