@@ -49,7 +49,7 @@ class Adapters : public testing::TestWithParam<Precision> {
     auto opened = OpenModel({.path = BundledModel("demo-target")}).value();
     opened.adapters = {RandomAdapter(opened.config, 4, 1), RandomAdapter(opened.config, 4, 2),
                        RandomAdapter(opened.config, 9, 3)};
-    target_ = LoadModel(opened, BundledTarget()->device, GetParam());
+    target_ = LoadModel(opened, BundledTarget()->device, GetParam()).value();
   }
 
   // What each prompt's text is decoded with.

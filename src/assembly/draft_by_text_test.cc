@@ -95,8 +95,10 @@ TEST(DraftByText, TheDraftHasReadTheTextAsItIs) {
   for (const DraftOptions& options : {Reversed(), Letters()}) {
     auto opened = FitByText(BundledTarget()->tokenizer, OpenModel(options.source).value());
     ASSERT_TRUE(opened.ok()) << opened.error().message;
-    const auto draft = LoadModel(
-        *opened, std::make_shared<Device>(CoreSet{AvailableCores().front()}), Precision::kBF16);
+    const auto draft =
+        LoadModel(*opened, std::make_shared<Device>(CoreSet{AvailableCores().front()}),
+                  Precision::kBF16)
+            .value();
     const auto make = [&] {
       return MakeModelDrafter({.vocabulary = DraftVariant::kAll,
                                .max_sequences = 1,

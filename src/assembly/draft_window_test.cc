@@ -218,7 +218,8 @@ TEST(DraftWindow, LogitsAreThoseOfTheMask) {
   MaskedDraft masked(whole->config);
   const std::vector<Token> tokens = Stories(100)[0];
   for (const DraftWindow window : {DraftWindow{20, 4}, {20, 0}, {33, 33}, {7, 1}, {100, 0}}) {
-    const auto draft = LoadModel(LimitWindow(window, *whole).value(), device, Precision::kF32);
+    const auto draft =
+        LoadModel(LimitWindow(window, *whole).value(), device, Precision::kF32).value();
     SequenceRunner runner(draft->model.get(), 100);
     const float* const logits = runner.Append(tokens);
     const std::vector<float> expected = masked.Logits(tokens, window);

@@ -213,9 +213,10 @@ std::shared_ptr<const ModelWeights> SharedWeights(const OpenedModel& draft, Prec
   return loaded.weights->Part(draft.config);
 }
 
-std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
-                                       Numerics numerics, PackedWeights* packed,
-                                       const LoadProgress& progress) {
+Result<std::unique_ptr<LoadedModel>> LoadModel(const OpenedModel& opened,
+                                               std::shared_ptr<Device> device, Numerics numerics,
+                                               PackedWeights* packed,
+                                               const LoadProgress& progress) {
   const Precision precision = numerics.precision;
   auto backend = device->MakeBackend(numerics);
   std::shared_ptr<const ModelWeights> weights;
@@ -226,12 +227,11 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
   if (weights != nullptr && weights->config().max_positions != opened.config.max_positions) {
     weights = nullptr;
   }
-  if (weights == nullptr) {
-    weights = opened.checkpoint.has_value()
-                  ? LoadWeights(*opened.checkpoint, opened.config, backend.get(), progress,
-                                opened.experts)
-                        .value()
-                  : SyntheticWeights(opened.config, kSyntheticSeed, backend.get());
+  if (weights == nullptr && opened.checkpoint.has_value()) {
+    FT_ASSIGN_OR_RETURN(weights, LoadWeights(*opened.checkpoint, opened.config, backend.get(),
+                                             progress, opened.experts));
+  } else if (weights == nullptr) {
+    weights = SyntheticWeights(opened.config, kSyntheticSeed, backend.get());
   }
   if (packed != nullptr) *packed = {opened.identity, precision, weights};
   std::shared_ptr<const AdapterSet> adapters;

@@ -95,10 +95,11 @@ std::shared_ptr<const ModelWeights> SharedWeights(const OpenedModel& draft, Prec
                                                   const LoadedModel& loaded);
 
 /// Packs the weights of a model, unless they are the `packed` ones, and makes it ready to run on
-/// `device`. `packed`, which may be null, then has them.
-std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
-                                       Numerics numerics, PackedWeights* packed = nullptr,
-                                       const LoadProgress& progress = {});
+/// `device`. `packed`, which may be null, then has them. Refuses weights that are infinite or NaN.
+Result<std::unique_ptr<LoadedModel>> LoadModel(const OpenedModel& opened,
+                                               std::shared_ptr<Device> device, Numerics numerics,
+                                               PackedWeights* packed = nullptr,
+                                               const LoadProgress& progress = {});
 
 /// Opens and loads, with adapters.
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,

@@ -25,7 +25,8 @@ TEST(LoadedModel, SharesTheDeviceItIsGiven) {
   const auto opened = OpenModel({.path = BundledModel("demo-draft")});
   ASSERT_TRUE(opened.ok()) << opened.error().message;
   const auto loaded = LoadModel(*opened, BundledTarget()->device, Precision::kBF16);
-  EXPECT_EQ(loaded->device, BundledTarget()->device);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ((*loaded)->device, BundledTarget()->device);
 }
 
 TEST(LoadedModel, OnAnotherDeviceItHasTheSameWeights) {
@@ -86,7 +87,8 @@ TEST(LoadedModel, WeightsOfAnotherContextAreNotShared) {
   PackedWeights packed;
   const auto load = [&](int context) {
     return LoadModel(*OpenModel({.path = path, .context = context}), OneCore(), Precision::kF32,
-                     &packed);
+                     &packed)
+        .value();
   };
   const auto less = load(64);
   const auto same = load(64);

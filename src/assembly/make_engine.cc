@@ -67,9 +67,9 @@ Result<OpenedModel> OpenDraft(const LoadedModel& target, const DraftOptions& dra
 }
 
 // With the target's own weights where the draft is made of them.
-std::unique_ptr<LoadedModel> Load(const OpenedModel& opened, const DraftOptions& draft,
-                                  const LoadedModel& target, std::shared_ptr<Device> device,
-                                  PackedWeights* packed) {
+Result<std::unique_ptr<LoadedModel>> Load(const OpenedModel& opened, const DraftOptions& draft,
+                                          const LoadedModel& target, std::shared_ptr<Device> device,
+                                          PackedWeights* packed) {
   const Numerics numerics = NumericsFor(opened, draft.precision, draft.kv);
   const auto shared = SharedWeights(opened, numerics.precision, target);
   PackedWeights own{opened.identity, numerics.precision, shared};
@@ -142,11 +142,11 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> asked, std::span<con
     return Load(opened, setup, target, std::move(device), packed);
   };
   if (before) {
-    draft.on_target = load(target.device);
+    FT_ASSIGN_OR_RETURN(draft.on_target, load(target.device));
     draft.on_target_kv = !draft.by_text && IsOnTargetKv(opened, *draft.on_target, target);
   }
   if (during && !draft.by_text && (options.planner.has_value() || !setup.process)) {
-    draft.apart.loaded = load(std::make_shared<Device>(setup.cores));
+    FT_ASSIGN_OR_RETURN(draft.apart.loaded, load(std::make_shared<Device>(setup.cores)));
   }
   return draft;
 }
@@ -378,8 +378,9 @@ Result<std::shared_ptr<LoadedModel>> LoadDraftApart(LoadedModel* target,
                     draft.source.path));
   }
   const CoreSet& cores = draft.cores.empty() ? target->device->pool().cores() : draft.cores;
-  return std::shared_ptr<LoadedModel>(
-      Load(opened, draft, *target, std::make_shared<Device>(cores), nullptr));
+  FT_ASSIGN_OR_RETURN(auto loaded,
+                      Load(opened, draft, *target, std::make_shared<Device>(cores), nullptr));
+  return std::shared_ptr<LoadedModel>(std::move(loaded));
 }
 
 Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedModel* target,

@@ -82,7 +82,8 @@ Result<OpenedModel> Fitted(const ModelSource& source) {
 std::unique_ptr<LoadedModel> Loaded(const ModelSource& source, Precision precision) {
   const auto fitted = Fitted(source);
   EXPECT_TRUE(fitted.ok()) << (fitted.ok() ? "" : fitted.error().message);
-  return LoadModel(*fitted, std::make_shared<Device>(CoreSet{AvailableCores().front()}), precision);
+  return LoadModel(*fitted, std::make_shared<Device>(CoreSet{AvailableCores().front()}), precision)
+      .value();
 }
 
 std::vector<float> LogitsOf(const LoadedModel& loaded) {

@@ -43,7 +43,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
       const auto fitted = FitDraft(truth_->model->config(), truth_->tokenizer,
                                    OpenModel({.path = variant.path()}).value());
       ASSERT_TRUE(fitted.ok()) << fitted.error().message;
-      draft_ = LoadModel(*fitted, draft_->device, Precision::kBF16);
+      draft_ = LoadModel(*fitted, draft_->device, Precision::kBF16).value();
     }
     client_ = StartTestSpeculator(
         draft_->model.get(), draft_->device.get(),

@@ -96,6 +96,8 @@ void SetRope(const ModelConfig& config, const KeySetter& keys) {
       keys.Set("rope.scaling.original_context_length", original);
       keys.Set("rope.scaling.yarn_beta_fast", scaling.beta_fast);
       keys.Set("rope.scaling.yarn_beta_slow", scaling.beta_slow);
+      keys.SetUnless(0.1 * std::log(std::max(scaling.factor, 1.0)) + 1,
+                     "rope.scaling.yarn_attn_factor", scaling.attention_factor);
       break;
     case RopeScaling::Kind::kFactors:
       keys.Set("rope.scaling.original_context_length", original);
@@ -222,7 +224,7 @@ Status CheckDescription(const Checkpoint& checkpoint, const ModelConfig& config,
                       ParseGguf(std::as_bytes(std::span(bytes)), checkpoint.path.string()));
   const auto read = [&]() -> Result<ModelConfig> {
     FT_ASSIGN_OR_RETURN(const std::string json, ConfigFromGguf(contents.metadata, tensors, ""));
-    return ParseModelConfig(json, "");
+    return ParseDescription(json, "");
   }();
   const std::string_view difference =
       read.ok() ? DifferenceOf(config, *read) : "what its layers compute";

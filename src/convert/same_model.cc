@@ -23,6 +23,7 @@ bool SameRope(const RopeSpec& a, const RopeSpec& b) {
 
 // What is compared number by number is made equal first.
 std::string_view DifferenceOfLayers(const LayerSpec& a, LayerSpec b) {
+  if (a.is_recurrent() != b.is_recurrent()) return "which layers have attention";
   if (a.attention.window != b.attention.window) return "which layers see a window";
   if (!Near(a.attention.scale, b.attention.scale)) return "the scale of its scores";
   if (!Near(a.attention.score_cap, b.attention.score_cap)) return "the cap of its scores";

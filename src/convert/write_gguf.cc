@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "model/families/read_config.h"
 #include "model/model_weights.h"
 #include "model/open_checkpoint.h"
+#include "weights/check_finite.h"
 #include "weights/gguf/gguf_header.h"
 #include "weights/requantize.h"
 
@@ -99,7 +99,7 @@ class ModelWriter {
 
   Status WriteTensor(const GgufTensor& tensor, FileReplacement* file) {
     for (const std::string& source : tensor.sources) {
-      FT_RETURN_IF_ERROR(CheckFinite(source));
+      FT_RETURN_IF_ERROR(CheckSource(source));
       const std::vector<std::byte> bytes = BytesOfSource(checkpoint_, config_, tensor, source);
       FT_RETURN_IF_ERROR(Put({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file));
       checkpoint_.Release(source);
@@ -107,26 +107,15 @@ class ModelWriter {
     return Pad(ViewOf(tensor).bytes(), file);
   }
 
-  Status CheckFinite(const std::string& name) const {
-    constexpr std::int64_t kPiece = 16 * 1024;
+  // As it lies in the files, before it is quantised.
+  Status CheckSource(const std::string& name) const {
     TensorView view = *checkpoint_.InFile(name);
     std::vector<std::byte> made;
     if (const auto found = checkpoint_.arranged.find(name); found != checkpoint_.arranged.end()) {
       made = found->second.make();
       view.data = made.data();
     }
-    std::vector<float> values(static_cast<std::size_t>(std::min(kPiece, view.elements())));
-    for (std::int64_t begin = 0; begin < view.elements(); begin += kPiece) {
-      const std::int64_t count = std::min(kPiece, view.elements() - begin);
-      LoadElements(view, begin, count, values.data());
-      for (std::int64_t i = 0; i < count; ++i) {
-        if (std::isfinite(values[static_cast<std::size_t>(i)])) continue;
-        return InvalidInput(fmt::format(
-            "{}: weight {} of tensor {} is {}, but must be a finite number",
-            checkpoint_.path.string(), begin + i, checkpoint_.NameInFile(name), values[i]));
-      }
-    }
-    return {};
+    return CheckFinite(checkpoint_, name, view);
   }
 
   Status Put(std::string_view bytes, FileReplacement* file) {

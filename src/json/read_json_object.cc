@@ -10,7 +10,10 @@ namespace foretoken {
 
 Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where) {
   auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return InvalidInput(fmt::format("{}: is not a JSON object", where));
+  // The parser takes a NUL for the end of the text.
+  if (!json.is_object() || text.find('\0') != std::string_view::npos) {
+    return InvalidInput(fmt::format("{}: is not a JSON object", where));
+  }
   return json;
 }
 

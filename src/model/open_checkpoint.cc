@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -33,10 +34,30 @@ Status LeaveOut(const Family& family, int layers, Checkpoint* checkpoint) {
                                       checkpoint->path.string(), Printable(part.tensors.front()),
                                       family.name));
     }
+    if (const std::string name = part.OfOrdinaryLayer(gguf);
+        part.part == ModelPart::kPrediction && !name.empty()) {
+      return InvalidInput(fmt::format(
+          "{}: has tensor '{}' of an ordinary layer, but by {} there are only {} layers",
+          checkpoint->path.string(), Printable(name),
+          gguf ? "the metadata" : "num_hidden_layers in config.json", layers));
+    }
     for (const std::string& name : part.tensors) checkpoint->tensors.erase(name);
     checkpoint->not_used.push_back(part.Sentence());
   }
   return {};
+}
+
+// Files of a model that reads and says tokens by one table may have that twice.
+void LeaveOutCopyOfTable(Checkpoint* checkpoint) {
+  const TensorView* head = checkpoint->Find("head.weight");
+  const TensorView* table = checkpoint->Find("embedding.weight");
+  if (head == nullptr || table == nullptr || head->format != table->format ||
+      head->shape != table->shape) {
+    return;
+  }
+  const bool same = std::memcmp(head->data, table->data, head->bytes()) == 0;
+  for (const char* name : {"head.weight", "embedding.weight"}) checkpoint->Release(name);
+  if (same) checkpoint->tensors.erase("head.weight");
 }
 
 }  // namespace
@@ -66,6 +87,7 @@ Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path, std::string
   checkpoint.Rename(
       [&](std::string_view name) { return OurName(family, gguf, name); },
       [&family, gguf](std::string_view name) { return NameInFile(family, gguf, name); });
+  if (config.tied_embeddings) LeaveOutCopyOfTable(&checkpoint);
   checkpoint.alternating_heads = family.neighbours == Neighbours::kAlways ||
                                  (gguf && family.neighbours == Neighbours::kInGguf);
   checkpoint.gains_less_one = !gguf && family.folder_gains_less_one;

@@ -2,9 +2,12 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "tensor/buffer.h"
 #include "tensor/half.h"
+#include "tensor/not_finite.h"
+#include "tensor/quantize.h"
 #include "tensor/tensor_testing.h"
 #include "tensor/tensor_view.h"
 #include "tensor/weight_format.h"
@@ -50,6 +53,33 @@ TEST(Half, HalfToFloatIsExact) {
   EXPECT_TRUE(std::signbit(HalfToFloat(0x8000)));
   EXPECT_EQ(HalfToFloat(0x7C00), std::numeric_limits<float>::infinity());
   EXPECT_TRUE(std::isnan(HalfToFloat(0x7E00)));
+}
+
+// Of each format a tensor with one element, or block, that is not finite.
+TEST(NotFinite, IsFoundInEveryFormat) {
+  constexpr std::int64_t kElements = 5120;
+  for (std::size_t number = 0; number < kWeightFormats; ++number) {
+    const auto format = static_cast<WeightFormat>(number);
+    if (!CanStore(format)) continue;
+    for (const float wrong :
+         {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+          std::numeric_limits<float>::quiet_NaN()}) {
+      for (const std::int64_t at : {std::int64_t{0}, std::int64_t{4095}, kElements - 1}) {
+        std::vector<float> values(kElements);
+        for (std::int64_t i = 0; i < kElements; ++i) {
+          values[static_cast<std::size_t>(i)] = static_cast<float>(i % 100) - 50;
+        }
+        std::vector<std::byte> bytes(FormatBytes(format, kElements) + 1);
+        const TensorView view{format, {kElements}, bytes.data() + 1};
+        StoreElements(format, values.data(), kElements, bytes.data() + 1);
+        EXPECT_EQ(FindNotFinite(view), -1) << FormatName(format);
+        values[static_cast<std::size_t>(at)] = wrong;
+        StoreElements(format, values.data(), kElements, bytes.data() + 1);
+        const std::int64_t block = InfoOf(format).block_elements;
+        EXPECT_EQ(FindNotFinite(view), at / block * block) << FormatName(format) << " " << wrong;
+      }
+    }
+  }
 }
 
 TEST(TensorView, LoadsEveryDTypeUnaligned) {

@@ -133,7 +133,8 @@ Result<FileTensors> ParseSafetensors(std::span<const std::byte> file, std::strin
   }
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, header_bytes);
   const Json header = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) {
+  // The parser takes a NUL for the end.
+  if (!header.is_object() || text.find('\0') != std::string_view::npos) {
     return InvalidInput(fmt::format("{}: the header is not a JSON object", where));
   }
 

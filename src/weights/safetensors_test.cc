@@ -80,6 +80,10 @@ TEST(SafetensorsTest, RefusesABadFrame) {
   EXPECT_THAT(ErrorOf("1234567"), AllOf(HasSubstr("a.safetensors"), HasSubstr("too few")));
   EXPECT_THAT(ErrorOf(std::string(8, '\xFF') + "{}"), HasSubstr("header of"));
   EXPECT_THAT(ErrorOf(std::string("\x09\0\0\0\0\0\0\0{}", 10)), HasSubstr("header of 9 bytes"));
+  // Spaces may fill the header up, but nothing else.
+  EXPECT_TRUE(Parse(FrameSafetensors("{}  ", "")).ok());
+  EXPECT_THAT(ErrorOf(FrameSafetensors(std::string("{}\0\0", 4), "")),
+              HasSubstr("is not a JSON object"));
   EXPECT_THAT(ErrorOf(FrameSafetensors("[]", "")), HasSubstr("not a JSON object"));
   EXPECT_THAT(ErrorOf(FrameSafetensors("{\"a\":", "")), HasSubstr("not a JSON object"));
   EXPECT_THAT(ErrorOf(FrameSafetensors(std::string(100'000'001, ' '), "")),

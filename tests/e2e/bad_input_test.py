@@ -94,10 +94,13 @@ class BadInput(CliTest):
         for change in ({"hidden_size": -1}, {"num_attention_heads": 3}, {"hidden_size": 1 << 40},
                        {"vocab_size": "many"}, {"hidden_act": "tanh"},
                        {"architectures": ["GPT2LMHeadModel"]}, {"num_hidden_layers": 3},
-                       {"intermediate_size": 100}):
+                       {"intermediate_size": 100}, {"num_hidden_layers": 1}, {"head_dim": 2},
+                       {"vocab_size": 100}, {"vocab_size": 1 << 12}, {"attention_bias": True},
+                       {"per_layer_config": {"0": {"head_dim": 8}}}):
             (model / "config.json").write_text(json.dumps({**config, **change}))
-            self.refuse("run", "x", "-m", model, saying="")
-        for text in ("", "{", "[]", "\x00"):
+            for command in (("run", "x", "-m", model), ("inspect", model)):
+                self.refuse(*command, saying="")
+        for text in ("", "{", "[]", "\x00", json.dumps(config) + "\x00"):
             (model / "config.json").write_text(text)
             self.refuse("inspect", model, saying="config.json")
 
@@ -112,6 +115,26 @@ class BadInput(CliTest):
         for length in (0, header // 2, 1 << 63, (1 << 64) - 1):
             (model / "model.safetensors").write_bytes(length.to_bytes(8, "little") + weights[8:])
             self.refuse("run", "x", "-m", model, saying="model.safetensors")
+
+    def test_weights_that_are_no_numbers(self):
+        model = self.copy_model("demo-draft")
+        whole = (model / "model.safetensors").read_bytes()
+        length = int.from_bytes(whole[:8], "little")
+        header = json.loads(whole[8:8 + length])
+        for tensor in ("model.norm.weight", "model.layers.0.mlp.up_proj.weight",
+                       "model.embed_tokens.weight"):
+            place = 8 + length + header[tensor]["data_offsets"][0]
+            self.assertEqual(header[tensor]["dtype"], "BF16")
+            (model / "model.safetensors").write_bytes(
+                whole[:place] + b"\xc0\x7f" + whole[place + 2:])
+            saying = f"weight 0 of tensor {tensor} is infinite or NaN"
+            text = self.folder / "text.txt"
+            text.write_text("Once upon a time there was a dog. " * 50)
+            self.refuse("run", "x", "-m", model, saying=saying)
+            self.refuse("serve", "-m", model, "--port", 0, saying=saying)
+            self.refuse("perplexity", "-m", model, "--text", text, saying=saying)
+            self.refuse("run", "x", "-m", MODELS / "demo-target", "-md", model, "--mode", "sd",
+                        saying=saying)
 
     def test_pickled_weights(self):
         model = self.copy_model("demo-draft")

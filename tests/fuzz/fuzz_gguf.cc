@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (read != array->count) std::abort();
   }
   const auto config = foretoken::ConfigFromGguf(contents->metadata, contents->tensors, "fuzz");
-  if (config.ok()) (void)foretoken::ParseModelConfig(*config, "fuzz");
+  if (config.ok()) (void)foretoken::ParseDescription(*config, "fuzz");
   foretoken::TouchTensors(contents->tensors);
   foretoken::TouchTensors(contents->others);
   return 0;

@@ -16,8 +16,8 @@ import safetensors.torch
 import torch
 import transformers
 
-from families import FAMILIES
-from golden import versions, write_each
+from families import FAMILIES, SAVED
+from golden import HERE, versions, write_each
 
 PROMPT, CONTINUATION, PROBES = 48, 64, 16
 LEAST_GAP = 1e-3  # Between the two best logits, wherever a token is chosen.
@@ -162,11 +162,27 @@ def attempt(folder, config, seed):
     }
 
 
+def write_saved(name):
+    """families/NAME-saved: the same model as `transformers` saves it in its own form."""
+    source = HERE / "families" / name
+    folder = HERE / "families" / f"{name}-saved"
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as saved:
+        load(source).to(torch.bfloat16).save_pretrained(saved, save_original_format=False)
+        for file in ("config.json", "model.safetensors"):
+            shutil.copyfile(f"{saved}/{file}", folder / file)
+    shutil.copyfile(source / "golden.json", folder / "golden.json")
+
+
 def main():
     torch.set_grad_enabled(False)
     transformers.utils.logging.disable_progress_bar()
-    write_each("families", sys.argv[1:] or FAMILIES,
+    chosen = sys.argv[1:] or FAMILIES
+    write_each("families", chosen,
                lambda folder, name, seed: attempt(folder, FAMILIES[name], seed), SEEDS)
+    for name in SAVED:
+        if name in chosen:
+            write_saved(name)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ WRITTEN = ("cohere", "cohere-qk-norm", "cohere2", "deepseek_v2", "deepseek_v2-gr
            "phi3", "phi3-long", "qwen2", "qwen2_moe", "qwen3", "qwen3_5", "qwen3_5_moe",
            "qwen3_moe", "qwen3_next", "smollm3", "stablelm", "stablelm-parallel")
 # What files do not say, and how that is called.
-UNSAID = {"mistral": ({}, "which layers see a window"), "gemma2": ({}, "the scale of its scores"),
+UNSAID = {"mistral": ({}, "which layers see a window"),
+          "mixtral": ({"sliding_window": 16}, "which layers see a window"), "gemma2": ({}, "the scale of its scores"),
           "gemma3": ({}, "the scale of its scores"),
           "qwen2_moe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed"),
           "olmoe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed")}
@@ -50,8 +51,8 @@ BESIDE = {
                "the audio tower (1 tensor, 0.0 MB) is not used: sound is refused",
                ("score",): "what is none of the text model (1 tensor, 0.0 MB, 'score.weight' first)"
                            " is not used"}}
-# Whose files have factors of frequencies as float32, or sum in another order.
-ROUNDED = ("llama", "phi3", "phi3-long", "qwen3_5")
+# Whose files sum in another order.
+ROUNDED = ("qwen3_5",)
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 
@@ -127,6 +128,15 @@ class ConvertFamilies(CliTest):
                 self.refuse("quantize", folder, self.folder / "no.gguf", "--type", "f32",
                             saying=f"would not say {difference} right")
                 self.assertFalse((self.folder / "no.gguf").exists())
+
+    def test_a_yarn_may_have_a_factor_of_its_own(self):
+        folder = self.make_folder("llama-yarn", rope_scaling={
+            "rope_type": "yarn", "factor": 4.0, "attention_factor": 0.7,
+            "original_max_position_embeddings": 64})
+        tokens = json.loads((folder / "golden.json").read_text())["prompt_ids"]
+        file = self.folder / "yarn.gguf"
+        self.succeed("quantize", folder, file, "--type", "f32")
+        np.testing.assert_array_equal(self.logits(file, 0, tokens), self.logits(folder, 0, tokens))
 
     def test_what_is_beside_the_text_model_is_said_and_not_used(self):
         for name, parts in BESIDE.items():

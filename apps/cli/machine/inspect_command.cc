@@ -18,7 +18,6 @@
 #include "model/config/model_config.h"
 #include "model/families/read_config.h"
 #include "model/memory_needs.h"
-#include "model/model_weights.h"
 #include "model/open_checkpoint.h"
 #include "tokenizer/pair/vocabulary_match.h"
 #include "tokenizer/tokenizer.h"
@@ -193,24 +192,25 @@ json Stored(const Checkpoint& checkpoint) {
 // A model's figures and its tokenizer.
 struct Inspected {
   json figures;
-  std::unique_ptr<Tokenizer> tokenizer;
+  std::shared_ptr<const Tokenizer> tokenizer;
 };
 
 // Of the target or the draft, with numbers kept as `options` say.
 Result<Inspected> Inspect(const std::string& path, const std::string& weights, ExpertsPlace experts,
                           const ModelOptions& options) {
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, weights));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint, options.context));
+  FT_ASSIGN_OR_RETURN(
+      const OpenedModel opened,
+      OpenModel(
+          {.path = path, .weights = weights, .context = options.context, .experts = experts}));
+  const Checkpoint& checkpoint = *opened.checkpoint;
+  const ModelConfig& config = opened.config;
   FT_ASSIGN_OR_RETURN(const ModelConfig whole, ReadModelConfig(checkpoint));
   Device device({AvailableCores().front()});
   const Numerics used(ParsePrecision(options.precision).value_or(UsualPrecision(checkpoint)),
                       ParseKvFormat(options.kv));
   const std::unique_ptr<Backend> backend = device.MakeBackend(used);
-  if (experts == ExpertsPlace::kFile) {
-    FT_RETURN_IF_ERROR(CheckWeights(checkpoint, config, experts));
-  }
   const MemoryNeeds memory = EstimateMemory(config, checkpoint.tensors, *backend, experts);
-  FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(path));
+  const std::shared_ptr<const Tokenizer>& tokenizer = opened.tokenizer;
   const LayerSpec& layer = config.layers.front();
   json figures = {{"path", path},
                   {"architecture", config.architecture},
@@ -247,7 +247,7 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights, E
                     {"weight_bytes_per_token", memory.weight_bytes_per_pass},
                     {"kv_bytes_per_token", memory.kv_bytes_per_token},
                     {"kv_bytes_per_sequence", memory.kv_bytes_per_sequence}}}};
-  return Inspected{std::move(figures), std::move(tokenizer)};
+  return Inspected{std::move(figures), tokenizer};
 }
 
 // What a draft needs that says some tokens only, and how many it says.

@@ -99,8 +99,8 @@ std::int64_t ScoredBytes(const Task& task) {
   return bytes;
 }
 
-std::unique_ptr<LoadedModel> Load(const OpenedModel& opened, const ModelOptions& options,
-                                  const std::shared_ptr<Device>& device) {
+Result<std::unique_ptr<LoadedModel>> Load(const OpenedModel& opened, const ModelOptions& options,
+                                          const std::shared_ptr<Device>& device) {
   const Numerics numerics =
       NumericsFor(opened, ParsePrecision(options.precision), ParseKvFormat(options.kv));
   return LoadModel(opened, device, numerics, nullptr, LoadingBar(options.TargetSource()));
@@ -139,9 +139,11 @@ Result<int> RunPerplexity(PerplexityOptions options) {
   FT_ASSIGN_OR_RETURN(const Task task, Prepare(options));
 
   const auto device = std::make_shared<Device>(options.cores.given() ? cores.target : cores.all);
-  const auto model = Load(task.model, options.model, device);
+  FT_ASSIGN_OR_RETURN(const auto model, Load(task.model, options.model, device));
   std::unique_ptr<LoadedModel> against;
-  if (task.against) against = Load(*task.against, options.against, device);
+  if (task.against) {
+    FT_ASSIGN_OR_RETURN(against, Load(*task.against, options.against, device));
+  }
   TextScorer scorer(device.get(), model->model.get(),
                     against == nullptr ? nullptr : against->model.get(), task.tokens,
                     task.model.tokenizer->bos(), task.windows);

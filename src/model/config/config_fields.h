@@ -28,6 +28,11 @@ class ConfigFields : public JsonObject {
 
   /// The fields of an object within; those of nothing where it is absent or null.
   ConfigFields Within(const char* name);
+  const Status& status() const { return *status_; }
+  /// Whether there are none.
+  bool empty() const { return json_ == nullptr || json_->empty(); }
+  /// Those of another object, named `name`, which outlives what is returned.
+  ConfigFields At(const Json& json, const char* name) { return {&json, Path(name), status_}; }
   /// One token or a list of tokens; negative ones mean none.
   std::vector<Token> Tokens(const char* name, int vocabulary);
   /// A list of so many strings; empty where it is absent.

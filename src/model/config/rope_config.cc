@@ -18,6 +18,11 @@ constexpr double kMostTheta = 1e12;
 constexpr double kMostFactor = 1e6;
 // A frequency divided by this turns nothing.
 constexpr double kStill = 1e30;
+constexpr std::string_view kProportional = "proportional";
+
+// GGUF files have such numbers as float32, and a file that is made of a folder turns as the folder
+// does.
+double AsFile(double number) { return double{static_cast<float>(number)}; }
 
 std::vector<double> ReadFactors(ConfigFields& rope, const char* name, int dims) {
   const Json* list = rope.Find(name);
@@ -27,7 +32,7 @@ std::vector<double> ReadFactors(ConfigFields& rope, const char* name, int dims) 
   for (std::size_t i = 0; good && i < wanted; ++i) {
     const Json& item = (*list)[i];
     good = item.is_number() && item.get<double>() > 0 && item.get<double>() < 10 * kStill;
-    if (good) factors.push_back(item.get<double>());
+    if (good) factors.push_back(AsFile(item.get<double>()));
   }
   if (!good) rope.Refuse(fmt::format("{} must be {} positive numbers", name, wanted));
   return factors;
@@ -54,7 +59,7 @@ void ReadYarn(ConfigFields& rope, RopeScaling* scaling) {
   const double all_dims = rope.NumberOr("mscale_all_dim", 0, kMostFactor, 0);
   const double usual =
       mscale > 0 && all_dims > 0 ? stretched(mscale) / stretched(all_dims) : stretched(1);
-  scaling->attention_factor = rope.NumberOr("attention_factor", 1e-6, kMostFactor, usual);
+  scaling->attention_factor = AsFile(rope.NumberOr("attention_factor", 1e-6, kMostFactor, usual));
 }
 
 // Factors for texts within the original context and for longer ones. A row's rotation may depend on
@@ -73,12 +78,12 @@ void ReadLongrope(ConfigFields& rope, const Context& context, RopeSpec* spec) {
   const double usual =
       factor <= 1 ? 1.0
                   : std::sqrt(1 + PortableLog(factor) / PortableLog(static_cast<double>(original)));
-  scaling->attention_factor = rope.NumberOr("attention_factor", 1e-6, kMostFactor, usual);
+  scaling->attention_factor = AsFile(rope.NumberOr("attention_factor", 1e-6, kMostFactor, usual));
 }
 
 // The leading pairs turn as they would in a head of which all do, the others do not.
-void ReadProportional(ConfigFields& rope, RopeSpec* spec) {
-  const double share = rope.NumberOr("partial_rotary_factor", 0, 1, 1);
+void ReadProportional(ConfigFields& rope, const Context& context, RopeSpec* spec) {
+  const double share = rope.NumberOr("partial_rotary_factor", 0, 1, context.share);
   const double factor = rope.NumberOr("factor", 1e-6, kMostFactor, 1);
   spec->scaling.kind = Kind::kFactors;
   const int turning = static_cast<int>(share * spec->dims) / 2;
@@ -87,18 +92,24 @@ void ReadProportional(ConfigFields& rope, RopeSpec* spec) {
   }
 }
 
+std::string TypeOf(ConfigFields& rope) {
+  std::string type = "default";
+  rope.String("type", &type);
+  rope.String("rope_type", &type);
+  return type;
+}
+
 }  // namespace
 
 RopeSpec ReadRopeParameters(ConfigFields& rope, const Context& context, const RopeSpec& usual) {
   RopeSpec spec = usual;
   spec.theta = rope.NumberOr("rope_theta", 1.0, kMostTheta, spec.theta);
-  std::string type = "default";
-  rope.String("type", &type);
-  rope.String("rope_type", &type);
+  const std::string type = TypeOf(rope);
   RopeScaling& scaling = spec.scaling;
+  const int within =
+      rope.IntOr("original_max_position_embeddings", 1, kMaxPositions, context.made_for);
+  scaling.original_positions = context.first > 0 ? context.first : within;
   if (type == "default") return spec;
-  scaling.original_positions = rope.IntOr("original_max_position_embeddings", 1, kMaxPositions,
-                                          static_cast<int>(scaling.original_positions));
   if (type == "longrope" || type == "su") {
     scaling.kind = Kind::kFactors;
     ReadLongrope(rope, context, &spec);
@@ -109,8 +120,8 @@ RopeSpec ReadRopeParameters(ConfigFields& rope, const Context& context, const Ro
     scaling.factors = ReadFactors(rope, "factors", spec.dims);
     return spec;
   }
-  if (type == "proportional") {
-    ReadProportional(rope, &spec);
+  if (type == kProportional) {
+    ReadProportional(rope, context, &spec);
     return spec;
   }
   if (type == "linear") scaling.kind = Kind::kLinear;
@@ -128,32 +139,37 @@ RopeSpec ReadRopeParameters(ConfigFields& rope, const Context& context, const Ro
   scaling.factor = rope.Number("factor", 1.0, kMostFactor);
   if (scaling.kind == Kind::kLlama3) ReadLlama3(rope, &scaling);
   if (scaling.kind == Kind::kYarn) ReadYarn(rope, &scaling);
-  spec.query_growth = rope.NumberOr("llama_4_scaling_beta", 0, kMostFactor, 0);
-  spec.growth_step = static_cast<int>(scaling.original_positions);
   return spec;
 }
 
 RopeSpec ReadRope(ConfigFields& fields, int head_dim, const Context& context) {
-  RopeSpec spec;
-  spec.scaling.original_positions =
-      fields.IntOr("original_max_position_embeddings", 1, kMaxPositions, context.made_for);
-  spec.theta = fields.NumberOr("rope_theta", 1.0, kMostTheta, spec.theta);
-  double share = fields.NumberOr("partial_rotary_factor", 0.0, 1.0, 1.0);
-  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+  RopeSpec usual;
+  Context known = context;
+  known.first = fields.IntOr("original_max_position_embeddings", 1, kMaxPositions, 0);
+  usual.theta = fields.NumberOr("rope_theta", 1.0, kMostTheta, usual.theta);
+  const double share = fields.NumberOr("partial_rotary_factor", 0.0, 1.0, 1.0);
+  const bool partial = fields.Has("partial_rotary_factor");
+  known.share = share;
+  const auto read = [&](const char* name) {
     ConfigFields rope = fields.Within(name);
-    share = rope.NumberOr("partial_rotary_factor", 0.0, 1.0, share);
-  }
-  spec.dims = fields.IntOr("rotary_dims", 2, head_dim, static_cast<int>(head_dim * share));
-  if (spec.dims < 2 || spec.dims % 2 != 0) {
+    double part = partial ? rope.NumberOr("partial_rotary_factor", 0.0, 1.0, share) : 1;
+    if (TypeOf(rope) == kProportional) part = 1;
+    usual.dims = fields.IntOr("rotary_dims", 2, head_dim, static_cast<int>(head_dim * part));
+    if (usual.dims < 2 || usual.dims % 2 != 0) {
+      fields.Refuse(
+          fmt::format("partial_rotary_factor {} of heads of {} rotates {} numbers, but "
+                      "must rotate an even number of at least 2",
+                      part, head_dim, usual.dims));
+      usual.dims = 2;
+    }
+    return ReadRopeParameters(rope, known, usual);
+  };
+  const bool older = !fields.Within("rope_scaling").empty();
+  const RopeSpec spec = read(older ? "rope_scaling" : "rope_parameters");
+  if (older && !fields.Within("rope_parameters").empty() && read("rope_parameters") != spec) {
     fields.Refuse(
-        fmt::format("partial_rotary_factor {} of heads of {} rotates {} numbers, but "
-                    "must rotate an even number of at least 2",
-                    share, head_dim, spec.dims));
-    spec.dims = 2;
-  }
-  for (const char* name : {"rope_scaling", "rope_parameters"}) {
-    ConfigFields rope = fields.Within(name);
-    spec = ReadRopeParameters(rope, context, spec);
+        "rope_scaling and rope_parameters say different things: put all that is meant into "
+        "rope_parameters, and take rope_scaling out");
   }
   return spec;
 }

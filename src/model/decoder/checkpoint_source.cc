@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weights/arrange/rotated_rows.h"
+#include "weights/check_finite.h"
 
 namespace foretoken {
 namespace {
@@ -38,7 +39,9 @@ Result<Buffer> CheckpointSource::Vector(const std::string& name, std::int64_t wi
   FT_RETURN_IF_ERROR(Find(name, {width}));
   if (backend_ == nullptr) return Buffer();
   Buffer numbers(static_cast<std::size_t>(width) * sizeof(float));
-  LoadElements(checkpoint_.Read(name).view, 0, width, numbers.as<float>());
+  const TensorBytes tensor = checkpoint_.Read(name);
+  FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, name, tensor.view));
+  LoadElements(tensor.view, 0, width, numbers.as<float>());
   for (std::int64_t i = 0; more != 0 && i < width; ++i) numbers.as<float>()[i] += more;
   checkpoint_.Release(name);
   Report();
@@ -67,7 +70,9 @@ Result<Buffer> CheckpointSource::Taps(const std::string& name, std::int64_t widt
   FT_RETURN_IF_ERROR(Find(name, {width, taps}));
   if (backend_ == nullptr) return Buffer();
   std::vector<float> stored(static_cast<std::size_t>(width * taps));
-  LoadElements(checkpoint_.Read(name).view, 0, width * taps, stored.data());
+  const TensorBytes tensor = checkpoint_.Read(name);
+  FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, name, tensor.view));
+  LoadElements(tensor.view, 0, width * taps, stored.data());
   Buffer turned(stored.size() * sizeof(float));
   for (std::int64_t i = 0; i < width * taps; ++i) {
     turned.as<float>()[i % taps * width + i / taps] = stored[static_cast<std::size_t>(i)];
@@ -106,6 +111,7 @@ Result<Matrix> CheckpointSource::Stack(const std::vector<Part>& parts, std::int6
     const Part& part = parts[i];
     if (i == 0 || part.name != parts[i - 1].name) {
       tensors.push_back(ReadRotated(part.name + ".weight", part, heads));
+      FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, part.name + ".weight", tensors.back().view));
     }
     TensorView& view = views.emplace_back(tensors.back().view);
     view.data += FormatBytes(view.format, part.first * inputs);
@@ -122,14 +128,22 @@ Result<EmbeddingTable> CheckpointSource::Rows(const std::string& name, std::int6
   FT_RETURN_IF_ERROR(Find(name + ".weight", {rows, width}));
   if (backend_ == nullptr) return EmbeddingTable();
   EmbeddingTable table{.stored = checkpoint_.Read(name + ".weight"), .files = checkpoint_.files};
+  FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, name + ".weight", table.stored.view));
+  checkpoint_.Release(name + ".weight");
   Report();
   return table;
 }
 
 Result<Matrix> CheckpointSource::Experts(const std::vector<Part>& parts, int count,
-                                         std::int64_t inputs, double /*gain*/) {
+                                         std::int64_t inputs, double gain) {
+  if (experts_ != ExpertsPlace::kFile) return Matrices(parts, count, inputs, gain);
   for (const Part& part : parts) FT_RETURN_IF_ERROR(FindExperts(part, count, inputs));
-  if (experts_ == ExpertsPlace::kFile) return ExpertsInFile(parts, count);
+  return ExpertsInFile(parts, count);
+}
+
+Result<Matrix> CheckpointSource::Matrices(const std::vector<Part>& parts, int count,
+                                          std::int64_t inputs, double /*gain*/) {
+  for (const Part& part : parts) FT_RETURN_IF_ERROR(FindExperts(part, count, inputs));
   if (backend_ == nullptr) return Matrix();
   std::vector<TensorBytes> stacked(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -143,8 +157,10 @@ Result<Matrix> CheckpointSource::Experts(const std::vector<Part>& parts, int cou
       if (Numbered(parts[i])) {
         own.push_back(checkpoint_.Read(NameOfExpert(parts[i], expert)));
         views.push_back(own.back().view);
+        FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, NameOfExpert(parts[i], expert), views.back()));
       } else {
         views.push_back(PartOf(stacked[i].view, expert));
+        FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, parts[i].name + ".weight", views.back()));
       }
     }
     if (expert == 0) stack = backend_->MakeStack(views, count);
@@ -197,6 +213,7 @@ Result<Buffer> CheckpointSource::BiasesOfExperts(const std::vector<Part>& parts,
   float* at = all.as<float>();
   for (const Part& part : parts) {
     const TensorBytes tensor = checkpoint_.Read(part.name + ".bias");
+    FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, part.name + ".bias", tensor.view));
     for (int expert = 0; expert < count; ++expert) {
       LoadElements(tensor.view, expert * part.outputs, part.outputs, at + expert * outputs);
     }
@@ -237,6 +254,7 @@ Result<Buffer> CheckpointSource::Numbers(const std::vector<Part>& parts, const c
         Find(name, of_heads ? Shape{part.heads, part.outputs / part.heads} : Shape{part.outputs}));
     if (backend_ == nullptr) continue;
     const TensorBytes tensor = ReadRotated(name, part, heads);
+    FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, name, tensor.view));
     LoadElements(tensor.view, 0, part.outputs, to);
     to += part.outputs;
     checkpoint_.Release(name);

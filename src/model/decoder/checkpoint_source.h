@@ -53,7 +53,10 @@ class CheckpointSource {
                               double gain);
 
   /// A stack of `count` matrices; of each part there is a tensor [count, outputs, inputs], or one
-  /// tensor for each of them. It borrows the file where experts stay there.
+  /// tensor for each of them.
+  Result<Matrix> Matrices(const std::vector<Part>& parts, int count, std::int64_t inputs,
+                          double gain);
+  /// One of experts, which borrows the file where these stay there.
   Result<Matrix> Experts(const std::vector<Part>& parts, int count, std::int64_t inputs,
                          double gain);
   /// [count, outputs of all parts].

@@ -167,7 +167,7 @@ void Decoder::MakeQueriesAndKeys(int index, const float* x, int rows, float* qkv
   const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
   const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
   if (spec.is_latent()) {
-    return latent_.Fold(spec, layer.latent, config_.norm.epsilon, x, rows, backend_, qkv);
+    return latent_.Fold(spec, layer.latent, x, rows, backend_, qkv);
   }
   Multiply({layer.qkv, index, AdaptedMatrix::kQkv}, x, rows, qkv);
   const bool all = spec.qk_norm == AttentionSpec::QkNorm::kAllHeads;

@@ -195,6 +195,26 @@ TEST(ExpertsModel, ExpertsInTheFileGiveTheLogitsOfPackedOnes) {
   }
 }
 
+// What makes a folder's latent keys and values is made as it is read, but is no expert.
+TEST(ExpertsModel, LatentKeysAndValuesAreNotKeptInTheFile) {
+  const auto folder =
+      std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/families/deepseek_v3";
+  const auto checkpoint = OpenCheckpoint(folder, "");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+  const auto logits = [&](ExpertsPlace place) {
+    const auto backend = MakeCpuBackend(*AvailableKernels().back(), nullptr, Precision::kBF16);
+    const auto weights =
+        LoadWeights(*checkpoint, *ReadModelConfig(*checkpoint), backend.get(), {}, place);
+    EXPECT_TRUE(weights.ok()) << weights.error().message;
+    const auto model = (*weights)->MakeModel(backend.get());
+    const std::vector<Token> tokens = RandomTokens(20, model->config().vocabulary);
+    SequenceRunner runner(model.get(), 20);
+    const float* rows = runner.Append(tokens);
+    return std::vector<float>(rows, rows + 20 * model->config().vocabulary);
+  };
+  EXPECT_EQ(logits(ExpertsPlace::kFile), logits(ExpertsPlace::kMemory));
+}
+
 TEST(ExpertsModel, OnlyWhatLiesInTheFileCanStayThere) {
   const auto refusal = [](const Checkpoint& checkpoint, const ModelConfig& config) {
     const Status checked = CheckWeights(checkpoint, config, ExpertsPlace::kFile);

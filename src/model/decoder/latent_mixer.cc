@@ -7,6 +7,9 @@
 namespace foretoken {
 namespace {
 
+// Of the norms within, whatever that of the model's other norms is.
+constexpr float kEpsilon = 1e-6F;
+
 // Copies `width` numbers that are rotated with their neighbours, so that number i is rotated with
 // i + width / 2.
 void CopyHalvesApart(const float* from, int width, float* to) {
@@ -42,8 +45,8 @@ void LatentMixer::GroupByHead(int heads, int rows) {
     groups_.push_back({head, head * rows, (head + 1) * rows});
 }
 
-void LatentMixer::Fold(const AttentionSpec& spec, const LatentWeights& weights, float epsilon,
-                       const float* x, int rows, Backend* backend, float* qkv) {
+void LatentMixer::Fold(const AttentionSpec& spec, const LatentWeights& weights, const float* x,
+                       int rows, Backend* backend, float* qkv) {
   const int rank = spec.latent.kv_rank;
   const int nope = spec.latent.nope_dim;
   const int rotated = spec.head_dim - rank;
@@ -51,13 +54,13 @@ void LatentMixer::Fold(const AttentionSpec& spec, const LatentWeights& weights, 
   if (spec.latent.query_rank > 0) {
     float* const compressed = compressed_.as<float>();
     Multiply(weights.query_down, x, rows, backend, compressed);
-    backend->RmsNorm(compressed, weights.query_norm.gain.as<float>(), epsilon, rows,
+    backend->RmsNorm(compressed, weights.query_norm.gain.as<float>(), kEpsilon, rows,
                      spec.latent.query_rank, compressed);
     from = compressed;
   }
   Multiply(weights.query, from, rows, backend, queries_.as<float>());
   Multiply(weights.kv_down, x, rows, backend, keys_.as<float>());
-  const PartsNorm norm{NormKind::kRms, epsilon, weights.kv_norm.gain.as<float>(), false};
+  const PartsNorm norm{NormKind::kRms, kEpsilon, weights.kv_norm.gain.as<float>(), false};
   backend->NormParts(norm, rows, spec.head_dim, 1, rank, keys_.as<float>());
 
   const auto query_of = [&](int row, int head) {

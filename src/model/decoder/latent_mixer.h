@@ -21,8 +21,8 @@ class LatentMixer {
 
   /// Of rows x [rows, hidden] what Backend::Attention takes: qkv [rows, row_width], the queries of
   /// all heads and one key that holds its value, not rotated yet.
-  void Fold(const AttentionSpec& spec, const LatentWeights& weights, float epsilon, const float* x,
-            int rows, Backend* backend, float* qkv);
+  void Fold(const AttentionSpec& spec, const LatentWeights& weights, const float* x, int rows,
+            Backend* backend, float* qkv);
 
   /// The values of heads [rows, heads * value_dim] in place of the sums [rows, heads * kv_rank]
   /// that attention has made.

@@ -267,10 +267,10 @@ class Collector {
         Linear({{prefix_ + "kv_a", spec.head_dim}}, config_.hidden, 1, false, &weights->kv_down));
     FT_ASSIGN_OR_RETURN(weights->kv_norm,
                         source_.Norm(prefix_ + "kv_a_norm", latent.kv_rank, false));
-    FT_ASSIGN_OR_RETURN(weights->key_up, source_.Experts({{prefix_ + "k_b", latent.kv_rank}},
-                                                         spec.heads, latent.nope_dim, 1));
-    FT_ASSIGN_OR_RETURN(weights->value_up, source_.Experts({{prefix_ + "v_b", latent.value_dim}},
-                                                           spec.heads, latent.kv_rank, 1));
+    FT_ASSIGN_OR_RETURN(weights->key_up, source_.Matrices({{prefix_ + "k_b", latent.kv_rank}},
+                                                          spec.heads, latent.nope_dim, 1));
+    FT_ASSIGN_OR_RETURN(weights->value_up, source_.Matrices({{prefix_ + "v_b", latent.value_dim}},
+                                                            spec.heads, latent.kv_rank, 1));
     return Linear({{prefix_ + "o", config_.hidden}}, spec.output_width(), residual_,
                   spec.output_bias, &layer->output);
   }

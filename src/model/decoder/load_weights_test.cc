@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -264,6 +265,40 @@ TEST(LoadWeightsTest, UntiedHeadIsUsed) {
   for (float& value : head.values) value *= 2;
   tiny.tensors["lm_head.weight"] = head;
   EXPECT_EQ(LogitsOf(tiny), expected);
+}
+
+// Whatever config.json says of it, but for a copy of the embedding table.
+TEST(LoadWeightsTest, AHeadThatIsThereIsUsed) {
+  TinyModel tiny;
+  std::vector<float> expected = LogitsOf(tiny);
+  tiny.tensors["lm_head.weight"] = tiny.tensors["model.embed_tokens.weight"];
+  EXPECT_EQ(LogitsOf(tiny), expected);
+  const TemporaryFolder folder;
+  tiny.Write(folder);
+  const auto checkpoint = OpenCheckpoint(folder.path(), "");
+  EXPECT_EQ(checkpoint->Find("head.weight"), nullptr);
+  EXPECT_TRUE(ReadModelConfig(*checkpoint)->tied_embeddings);
+  for (float& value : tiny.tensors["lm_head.weight"].values) value *= 2;
+  for (float& logit : expected) logit *= 2;
+  EXPECT_EQ(LogitsOf(tiny), expected);
+}
+
+TEST(LoadWeightsTest, NamesTheTensorThatIsNotFinite) {
+  for (const float wrong :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    for (const auto& [name, tensor] : TinyModel().tensors) {
+      TinyModel tiny;
+      const std::size_t at = tensor.values.size() - 2;
+      tiny.tensors[name].values[at] = wrong;
+      const TemporaryFolder folder;
+      tiny.Write(folder, WeightFormat::kBF16);
+      const auto logits = LoadAndRun(folder.path());
+      ASSERT_FALSE(logits.ok()) << name;
+      EXPECT_THAT(
+          logits.error().message,
+          AllOf(HasSubstr("of tensor " + name + " is infinite or NaN"), HasSubstr("weight ")));
+    }
+  }
 }
 
 TEST(LoadWeightsTest, GroupedHeadsEqualRepeatedHeads) {

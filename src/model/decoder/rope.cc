@@ -68,7 +68,9 @@ std::vector<double> RopeFrequencies(const RopeSpec& rope) {
         frequencies.push_back(frequency / scaling.factor);
         break;
       case RopeScaling::Kind::kLlama3:
-        frequencies.push_back(ScaleLlama3(frequency, scaling));
+        // By the factor that a GGUF file has of it.
+        frequencies.push_back(
+            frequency / double{static_cast<float>(frequency / ScaleLlama3(frequency, scaling))});
         break;
       case RopeScaling::Kind::kYarn:
         frequencies.push_back(YarnBlend(rope).Scale(i, frequency, scaling.factor));

@@ -29,6 +29,10 @@ class SyntheticSource {
                        const RotatedHeads& heads = {});
   Result<EmbeddingTable> Rows(const std::string& name, std::int64_t rows, std::int64_t width,
                               double gain);
+  Result<Matrix> Matrices(const std::vector<Part>& parts, int count, std::int64_t inputs,
+                          double gain) {
+    return Experts(parts, count, inputs, gain);
+  }
   Result<Matrix> Experts(const std::vector<Part>& parts, int count, std::int64_t inputs,
                          double gain);
   static Result<Buffer> BiasesOfExperts(const std::vector<Part>& parts, int count);

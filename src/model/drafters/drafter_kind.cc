@@ -20,7 +20,7 @@ Result<ModelConfig> DescribeLayers(Json json, const std::string& where, std::str
   for (const char* name : {"architectures", "bos_token_id", "eos_token_id", "text_config"}) {
     json.erase(name);
   }
-  FT_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(json.dump(), where));
+  FT_ASSIGN_OR_RETURN(ModelConfig config, ParseDescription(json.dump(), where));
   config.embedded = config.vocabulary;
   return config;
 }

@@ -3,6 +3,16 @@
 namespace foretoken {
 namespace {
 
+// What the classes have.
+constexpr std::string_view kCohereFields = R"({
+    "attention_bias": false, "layer_norm_eps": 1e-5, "logit_scale": 0.0625,
+    "max_position_embeddings": 8192, "rope_theta": 500000.0, "tie_word_embeddings": true,
+    "use_qk_norm": false})";
+constexpr std::string_view kCohere2Fields = R"({
+    "attention_bias": false, "layer_norm_eps": 1e-5, "layer_types": null, "logit_scale": 0.0625,
+    "max_position_embeddings": 8192, "sliding_window": 4096, "sliding_window_pattern": 4,
+    "tie_word_embeddings": true})";
+
 // Attention and the MLP read the stream side by side through one norm, which takes the mean away
 // and has no bias.
 void DescribeCohere(ConfigFields& fields, ModelConfig* config) {
@@ -51,6 +61,7 @@ const Family kCohere = {.name = "cohere",
                         .architecture = "CohereForCausalLM",
                         .gguf = "command-r",
                         .neighbours = Neighbours::kAlways,
+                        .fields = kCohereFields,
                         .describe = DescribeCohere,
                         .gguf_fields = FromGguf<kCommandRScale>,
                         .gguf_keys = ToGguf<kCommandRScale>};
@@ -59,6 +70,7 @@ const Family kCohere2 = {.name = "cohere2",
                          .architecture = "Cohere2ForCausalLM",
                          .gguf = "cohere2",
                          .neighbours = Neighbours::kAlways,
+                         .fields = kCohere2Fields,
                          .describe = DescribeCohere2,
                          .gguf_fields = FromGguf<kCohere2Scale>,
                          .gguf_keys = ToGguf<kCohere2Scale>};

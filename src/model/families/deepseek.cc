@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/portable_math.h"
+#include "base/printable.h"
 #include "model/config/rope_config.h"
 #include "model/families/family.h"
 #include "model/families/gguf/own_keys.h"
@@ -28,6 +29,23 @@ constexpr TensorName kNames[] = {
     {"shared.down", "mlp.shared_experts.down_proj", "ffn_down_shexp"},
 };
 
+// What the classes have, and what the models' authors read besides.
+constexpr std::string_view kV2Fields = R"({
+    "attention_bias": false, "first_k_dense_replace": 0, "kv_lora_rank": 512, "mlp_bias": false,
+    "moe_intermediate_size": 1407, "n_group": null, "n_routed_experts": null,
+    "n_shared_experts": 2, "norm_topk_prob": false, "num_experts": null,
+    "num_experts_per_tok": null, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64, "routed_scaling_factor": 1.0, "scoring_func": null,
+    "topk_group": null, "topk_method": "greedy", "v_head_dim": 128})";
+constexpr std::string_view kV3Fields = R"({
+    "attention_bias": false, "first_k_dense_replace": 3, "kv_lora_rank": 512,
+    "max_position_embeddings": 4096, "moe_intermediate_size": 2048, "n_group": 8,
+    "n_routed_experts": null, "n_shared_experts": 1, "norm_topk_prob": true,
+    "num_experts_per_tok": 8, "num_key_value_heads": 128, "num_local_experts": null,
+    "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+    "rope_interleave": true, "routed_scaling_factor": 2.5, "scoring_func": null, "topk_group": 4,
+    "topk_method": null, "v_head_dim": 128})";
+
 // Rows choose by sigmoids and a bias among the groups whose two best experts score most, or by
 // the softmax among those that have the best expert.
 Routing ReadRouting(ConfigFields& fields, bool sigmoids) {
@@ -42,12 +60,13 @@ Routing ReadRouting(ConfigFields& fields, bool sigmoids) {
   routing.factor = static_cast<float>(fields.NumberOr("routed_scaling_factor", 1e-6, 1e6, 1));
   std::string method = sigmoids ? "noaux_tc" : "greedy";
   fields.String("topk_method", &method);
-  if (method == "greedy") return routing;
+  if (method == "greedy" && !sigmoids) return routing;
   routing.groups = fields.IntOr("n_group", 1, kMaxExperts, 1);
   routing.chosen_groups = fields.IntOr("topk_group", 1, kMaxExperts, 1);
   const char* only = sigmoids ? "noaux_tc" : "group_limited_greedy";
   if (method != only) {
-    fields.Refuse(fmt::format("topk_method is not greedy or {}, which are supported here", only));
+    fields.Refuse(fmt::format("topk_method is {}, but only {}{} is supported here",
+                              Printable(method), sigmoids ? "" : "greedy or ", only));
   }
   return routing;
 }
@@ -55,10 +74,15 @@ Routing ReadRouting(ConfigFields& fields, bool sigmoids) {
 // What scores are divided by grows with the stretch of the context.
 double ScaleOf(ConfigFields& fields, int width, const RopeSpec& rope) {
   double all_dims = 0;
-  for (const char* name : {"rope_scaling", "rope_parameters"}) {
-    all_dims = fields.Within(name).NumberOr("mscale_all_dim", 0, 1e6, all_dims);
+  double factor = rope.scaling.factor;
+  for (const char* name : {"rope_parameters", "rope_scaling"}) {
+    ConfigFields scaling = fields.Within(name);
+    all_dims = scaling.NumberOr("mscale_all_dim", 0, 1e6, all_dims);
+    // Whatever the type is, if there is one.
+    if (scaling.Has("type") || scaling.Has("rope_type")) {
+      factor = scaling.NumberOr("factor", 0, 1e6, factor);
+    }
   }
-  const double factor = rope.scaling.factor;
   const double grown = factor > 1 ? 0.1 * all_dims * PortableLog(factor) + 1 : 1;
   return grown * grown / std::sqrt(static_cast<double>(width));
 }
@@ -77,6 +101,7 @@ void SetLatentAttention(ConfigFields& fields, ModelConfig* config) {
                               latent.kv_rank, rotated));
   }
   if (biased) fields.Refuse("attention_bias is true, which is not supported");
+  if (fields.BoolOr("mlp_bias", false)) fields.Refuse("mlp_bias is true, which is not supported");
   if (!fields.BoolOr("rope_interleave", true)) {
     fields.Refuse("rope_interleave is false, which is not supported");
   }
@@ -94,8 +119,9 @@ void Describe(ConfigFields& fields, const char* usual_scores, ModelConfig* confi
   SetLatentAttention(fields, config);
   std::string scores = usual_scores;
   fields.String("scoring_func", &scores);
-  if (scores != "softmax" && scores != "sigmoid") {
-    fields.Refuse("scoring_func is neither softmax nor sigmoid");
+  if (scores != usual_scores) {
+    fields.Refuse(fmt::format("scoring_func is {}, but models of {} have {}", Printable(scores),
+                              config->family, usual_scores));
   }
   const bool sigmoids = scores == "sigmoid";
   const Routing routing = ReadRouting(fields, sigmoids);
@@ -120,6 +146,7 @@ const Family kDeepseekV2 = {.name = "deepseek_v2",
                             .architecture = "DeepseekV2ForCausalLM",
                             .gguf = "deepseek2",
                             .names = kNames,
+                            .fields = kV2Fields,
                             .describe = DescribeV2,
                             .gguf_fields = DeepseekFromGguf,
                             .gguf_keys = DeepseekToGguf,
@@ -129,6 +156,7 @@ const Family kDeepseekV3 = {.name = "deepseek_v3",
                             .architecture = "DeepseekV3ForCausalLM",
                             .gguf = "deepseek2",
                             .names = kNames,
+                            .fields = kV3Fields,
                             .describe = DescribeV3,
                             .gguf_fields = DeepseekFromGguf,
                             .gguf_keys = DeepseekToGguf,

@@ -47,6 +47,8 @@ constexpr TensorName kUsualOfLayers[] = {
     {"experts.gate", "", "ffn_gate_exps"},
     {"experts.up", "", "ffn_up_exps"},
     {"experts.down", "", "ffn_down_exps"},
+    {"experts.gate_up.weight", "mlp.experts.gate_up_proj", ""},
+    {"experts.down.weight", "mlp.experts.down_proj", ""},
     {"experts.*.gate", "mlp.experts.*.gate_proj", "ffn_gate.*"},
     {"experts.*.up", "mlp.experts.*.up_proj", "ffn_up.*"},
     {"experts.*.down", "mlp.experts.*.down_proj", "ffn_down.*"},
@@ -128,14 +130,14 @@ std::string Translate(const Family& family, std::string_view name,
 }
 
 Activation ActivationOf(ConfigFields& fields) {
+  const char* field = fields.Has("hidden_activation") ? "hidden_activation" : "hidden_act";
   std::string name = "silu";
-  fields.String("hidden_activation", &name);
-  if (name == "silu") fields.String("hidden_act", &name);
+  fields.String(field, &name);
   if (name == "silu") return Activation::kSilu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast") {
     return Activation::kGeluTanh;
   }
-  fields.Refuse(fmt::format("hidden_act is {}, but only silu and gelu_pytorch_tanh are supported",
+  fields.Refuse(fmt::format("{} is {}, but only silu and gelu_pytorch_tanh are supported", field,
                             Printable(name)));
   return Activation::kSilu;
 }
@@ -196,6 +198,9 @@ void DescribeUsual(ConfigFields& fields, int context, ModelConfig* config) {
   if (fields.Has("pard_token")) {
     config->parallel = {.positions = kMaxProposal,
                         .mask_token = fields.Integer("pard_token", 0, config->vocabulary - 1)};
+  }
+  if (config->family != kGemma4.name && !fields.Within("per_layer_config").empty()) {
+    fields.Refuse("per_layer_config gives layers sizes of their own, which only Gemma 4 may have");
   }
   if (fields.Find("quantization_config") != nullptr) {
     std::string method;

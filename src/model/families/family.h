@@ -37,8 +37,10 @@ struct Family {
   Neighbours neighbours = Neighbours::kNever;
   bool folder_gains_less_one = false;  ///< Folders hold the gains of norms less one.
   bool gguf_has_experts = false;       ///< What tells it from another that GGUF files call alike.
-  /// Fields of config.json, as JSON, of models that leave them out: "": none do.
-  std::string_view defaults = "";
+  /// What the class in `transformers` reads in config.json beside what most classes do, as JSON:
+  /// each field as it is where a folder leaves it out; null: it is None, or it has two names, and
+  /// one of them must be there.
+  std::string_view fields = "{}";
   /// What the family has that DescribeUsual does not say; null: nothing.
   void (*describe)(ConfigFields& fields, ModelConfig* config) = nullptr;
   /// Fields of config.json that GGUF files say in a way of the family's own; null: none.
@@ -84,8 +86,9 @@ void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
                 const std::function<bool(int layer)>& sparse, ModelConfig* config);
 /// Those layers have a shared expert, too.
 void SetShared(int intermediate, bool gate, ModelConfig* config);
-/// SetExperts as Qwen's families say it: on layers that are not named and fall in the step.
-void SetQwenExperts(ConfigFields& fields, ModelConfig* config);
+/// SetExperts as Qwen's families say it: on layers that are not named and fall in the step. What
+/// experts weigh is `normalised` unless norm_topk_prob says otherwise.
+void SetQwenExperts(ConfigFields& fields, bool normalised, ModelConfig* config);
 
 // Each family, in a file of its own or with its relatives.
 extern const Family kLlama;

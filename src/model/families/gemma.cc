@@ -14,11 +14,21 @@ constexpr TensorName kNames[] = {
     {"mlp_post_norm", "post_feedforward_layernorm", "post_ffw_norm"},
 };
 
-// Models of 4B and more leave out what is usual.
-constexpr std::string_view kGemma3Defaults = R"({
-    "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208,
-    "max_position_embeddings": 131072, "rope_theta": 1000000})";
+// What their classes have. Models of 4B and more leave out what is usual.
+constexpr std::string_view kGemma2Fields = R"({
+    "attention_bias": false, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
+    "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh", "layer_types": null,
+    "max_position_embeddings": 8192, "num_key_value_heads": 4, "query_pre_attn_scalar": 256,
+    "sliding_window": 4096, "tie_word_embeddings": true, "use_bidirectional_attention": null})";
+constexpr std::string_view kGemma3Fields = R"({
+    "attention_bias": false, "final_logit_softcapping": null, "head_dim": 256,
+    "hidden_activation": "gelu_pytorch_tanh", "layer_types": null,
+    "max_position_embeddings": 131072, "num_attention_heads": 8, "num_key_value_heads": 4,
+    "query_pre_attn_scalar": 256, "rope_local_base_freq": 10000.0, "rope_theta": 1000000.0,
+    "sliding_window": 4096, "sliding_window_pattern": 6, "tie_word_embeddings": true,
+    "use_bidirectional_attention": false, "vocab_size": 262208})";
 
+constexpr double kLeastCap = 1e-6;
 constexpr double kMostCap = 1e6;
 
 // What both have: embeddings scaled by the root of their width, norms before and after each block,
@@ -29,38 +39,46 @@ void DescribeBoth(ConfigFields& fields, ModelConfig* config) {
   config->block.norm_after = true;
   const double scalar = fields.NumberOr("query_pre_attn_scalar", 1e-6, kMostCap, 256);
   config->logit_cap =
-      static_cast<float>(fields.NumberOr("final_logit_softcapping", 0, kMostCap, 0));
-  const double cap = fields.NumberOr("attn_logit_softcapping", 0, kMostCap, 0);
-  for (LayerSpec& layer : config->layers) {
-    layer.attention.scale = 1 / std::sqrt(scalar);
-    layer.attention.score_cap = static_cast<float>(cap);
-    layer.mlp.activation = Activation::kGeluTanh;
+      static_cast<float>(fields.NumberOr("final_logit_softcapping", kLeastCap, kMostCap, 0));
+  for (LayerSpec& layer : config->layers) layer.attention.scale = 1 / std::sqrt(scalar);
+  if (fields.BoolOr("use_bidirectional_attention", false)) {
+    fields.Refuse("use_bidirectional_attention is true, but texts are read forwards only");
   }
 }
 
 void DescribeGemma2(ConfigFields& fields, ModelConfig* config) {
   DescribeBoth(fields, config);
+  const double cap = fields.NumberOr("attn_logit_softcapping", kLeastCap, kMostCap, 0);
+  for (LayerSpec& layer : config->layers) layer.attention.score_cap = static_cast<float>(cap);
   const int window = fields.IntOr("sliding_window", 1, kMaxPositions, 4096);
   const auto even = [](int layer) { return layer % 2 == 0; };
   SetWindows(SlidingLayers(fields, config->layer_count(), even), window, config);
 }
 
-// Layers with a window rotate faster, and have no scaling.
+// Layers with a window rotate faster, and have no scaling but what is said for them. Of the older
+// fields rope_scaling is meant for the others.
+void ReadRopes(ConfigFields& fields, ModelConfig* config) {
+  const Context context{config->max_positions, config->max_positions};
+  const int dims = config->ropes[0].dims;
+  ConfigFields by_type = fields.Within("rope_parameters");
+  ConfigFields of_full = by_type.Within("full_attention");
+  ConfigFields of_sliding = by_type.Within("sliding_attention");
+  ConfigFields older = fields.Within("rope_scaling");
+  if (!older.empty() && !of_full.empty()) {
+    fields.Refuse("has rope_scaling beside rope_parameters: put all that is meant into the latter");
+  }
+  const RopeSpec full{.theta = fields.NumberOr("rope_theta", 1, 1e12, 10000), .dims = dims};
+  const RopeSpec local{.theta = fields.NumberOr("rope_local_base_freq", 1, 1e12, 10000),
+                       .dims = dims};
+  config->ropes = {ReadRopeParameters(older.empty() ? of_full : older, context, full),
+                   ReadRopeParameters(of_sliding, context, local)};
+}
+
 void DescribeGemma3(ConfigFields& fields, ModelConfig* config) {
   DescribeBoth(fields, config);
   const int window = fields.IntOr("sliding_window", 1, kMaxPositions, 4096);
   const int every = fields.IntOr("sliding_window_pattern", 1, kMaxLayers, 6);
-  RopeSpec local = config->ropes[0];
-  local.scaling = {};
-  local.theta = fields.NumberOr("rope_local_base_freq", 1, 1e12, 10000);
-  if (ConfigFields by_type = fields.Within("rope_parameters"); by_type.Has("full_attention")) {
-    ConfigFields full = by_type.Within("full_attention");
-    ConfigFields sliding = by_type.Within("sliding_attention");
-    const Context context{config->max_positions, config->max_positions};
-    config->ropes[0] = ReadRopeParameters(full, context, config->ropes[0]);
-    local = ReadRopeParameters(sliding, context, local);
-  }
-  config->ropes.push_back(local);
+  ReadRopes(fields, config);
   const auto most = [every](int layer) { return (layer + 1) % every != 0; };
   const std::vector<bool> sliding = SlidingLayers(fields, config->layer_count(), most);
   SetWindows(sliding, window, config);
@@ -71,8 +89,8 @@ void DescribeGemma3(ConfigFields& fields, ModelConfig* config) {
   }
 }
 
-// GGUF files do not say the scale of scores: it is the width of a head, but that of the stream for
-// each head in the models of 27B.
+// GGUF files do not say the activation, nor the scale of scores: it is the width of a head, but
+// that of the stream for each head in the models of 27B.
 void FromGguf(ConfigFields::Json* config, int layers_of_27b) {
   const auto number = [&](const char* name) { return config->value(name, std::int64_t{0}); };
   const std::int64_t heads = std::max(number("num_attention_heads"), std::int64_t{1});
@@ -81,6 +99,7 @@ void FromGguf(ConfigFields::Json* config, int layers_of_27b) {
   const bool of_head = !largest && config->contains("head_dim");
   const std::int64_t scalar = of_head ? number("head_dim") : of_stream;
   if (scalar > 0) (*config)["query_pre_attn_scalar"] = scalar;
+  (*config)["hidden_activation"] = "gelu_pytorch_tanh";
 }
 void Gemma2FromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
   FromGguf(config, 46);
@@ -103,6 +122,7 @@ const Family kGemma2 = {.name = "gemma2",
                         .gguf = "gemma2",
                         .names = kNames,
                         .folder_gains_less_one = true,
+                        .fields = kGemma2Fields,
                         .describe = DescribeGemma2,
                         .gguf_fields = Gemma2FromGguf};
 
@@ -111,7 +131,7 @@ const Family kGemma3 = {.name = "gemma3_text",
                         .gguf = "gemma3",
                         .names = kNames,
                         .folder_gains_less_one = true,
-                        .defaults = kGemma3Defaults,
+                        .fields = kGemma3Fields,
                         .describe = DescribeGemma3,
                         .gguf_fields = Gemma3FromGguf};
 

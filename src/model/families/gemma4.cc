@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "model/config/rope_config.h"
 #include "model/families/family.h"
 #include "model/families/gguf/own_keys.h"
@@ -34,22 +37,72 @@ constexpr TensorName kNames[] = {
     {"layer_inputs.norm", "model.per_layer_projection_norm", "per_layer_proj_norm"},
 };
 
+constexpr double kLeastCap = 1e-6;
 constexpr double kMostCap = 1e6;
 
+// What the class has.
+constexpr std::string_view kFields = R"({
+    "attention_bias": false, "attention_k_eq_v": false, "enable_moe_block": false,
+    "final_logit_softcapping": null, "global_head_dim": 512, "head_dim": 256,
+    "hidden_activation": "gelu_pytorch_tanh", "hidden_size_per_layer_input": 256,
+    "layer_types": null, "max_position_embeddings": 131072, "moe_intermediate_size": null,
+    "num_experts": null, "num_global_key_value_heads": null, "num_key_value_heads": 4,
+    "num_kv_shared_layers": 0, "sliding_window": 512, "tie_word_embeddings": true,
+    "top_k_experts": null, "use_bidirectional_attention": null, "use_double_wide_mlp": false,
+    "rope_parameters": {
+      "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
+                         "rope_theta": 1000000.0},
+      "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}})";
+
+// What per_layer_config, as transformers writes it since 5.24, says of layers without a window: all
+// the same, and of no other layer. Nothing where it is not there.
+std::optional<ConfigFields::Json> ReadPerLayer(ConfigFields& fields,
+                                               const std::vector<bool>& sliding) {
+  const ConfigFields::Json* all = fields.Find("per_layer_config");
+  if (all == nullptr || !all->is_object()) return std::nullopt;
+  ConfigFields::Json of_full;
+  for (std::size_t i = 0; i < sliding.size(); ++i) {
+    const ConfigFields::Json own = all->value(std::to_string(i), ConfigFields::Json::object());
+    const auto first = std::ranges::find(sliding, false) - sliding.begin();
+    if (std::cmp_equal(i, first)) of_full = own;
+    if (own == (sliding[i] ? ConfigFields::Json::object() : of_full)) continue;
+    fields.Refuse(fmt::format(
+        "per_layer_config gives layer {} sizes of its own, which only all layers without a window "
+        "may have alike",
+        i));
+  }
+  for (const auto& [name, value] : of_full.items()) {
+    if (name == "head_dim" || name == "num_key_value_heads") continue;
+    fields.Refuse(
+        fmt::format("per_layer_config has {}, but only head_dim and num_key_value_heads "
+                    "are supported there",
+                    Printable(name)));
+  }
+  return of_full;
+}
+
 // Layers without a window have heads of their own, and only some of their pairs turn.
-void ReadFullAttention(ConfigFields& fields, const AttentionSpec& usual, AttentionSpec* full) {
+void ReadFullAttention(ConfigFields& fields, const std::vector<bool>& sliding,
+                       const AttentionSpec& usual, AttentionSpec* full) {
   *full = usual;
-  full->head_dim = fields.IntOr("global_head_dim", 2, kMaxHeadDim, 512);
   full->keys_as_values = fields.BoolOr("attention_k_eq_v", false);
-  if (full->keys_as_values) {
-    full->kv_heads = fields.IntOr("num_global_key_value_heads", 1, kMaxHeads, usual.kv_heads);
+  if (const auto own = ReadPerLayer(fields, sliding); own.has_value()) {
+    ConfigFields sizes = fields.At(*own, "per_layer_config");
+    full->head_dim = sizes.IntOr("head_dim", 2, kMaxHeadDim, usual.head_dim);
+    full->kv_heads = sizes.IntOr("num_key_value_heads", 1, kMaxHeads, usual.kv_heads);
+  } else {
+    full->head_dim = fields.IntOr("global_head_dim", 2, kMaxHeadDim, 512);
+    const int own_heads = fields.IntOr("num_global_key_value_heads", 1, kMaxHeads, usual.kv_heads);
+    if (full->keys_as_values) full->kv_heads = own_heads;
   }
   if (full->head_dim % 2 != 0) {
-    fields.Refuse(fmt::format("global_head_dim is {} but must be even", full->head_dim));
+    fields.Refuse(
+        fmt::format("head_dim of layers without a window is {} but must be even", full->head_dim));
   }
   if (full->heads % full->kv_heads != 0) {
     fields.Refuse(
-        fmt::format("num_attention_heads {} is not a multiple of num_global_key_value_heads {}",
+        fmt::format("num_attention_heads {} is not a multiple of the {} key and value heads of "
+                    "layers without a window",
                     full->heads, full->kv_heads));
   }
 }
@@ -106,7 +159,7 @@ void DescribeGemma4(ConfigFields& fields, ModelConfig* config) {
   config->block.norm_after = true;
   config->block.own_scale = true;
   config->logit_cap =
-      static_cast<float>(fields.NumberOr("final_logit_softcapping", 0, kMostCap, 0));
+      static_cast<float>(fields.NumberOr("final_logit_softcapping", kLeastCap, kMostCap, 0));
   config->layer_input = fields.IntOr("hidden_size_per_layer_input", 0, kMaxHidden, 256);
   std::string both_ways;
   fields.String("use_bidirectional_attention", &both_ways);
@@ -114,14 +167,14 @@ void DescribeGemma4(ConfigFields& fields, ModelConfig* config) {
     fields.Refuse("use_bidirectional_attention is all, but texts are read forwards only");
   }
   const auto most = [](int layer) { return (layer + 1) % 6 != 0; };
-  const std::vector<bool> sliding = SlidingLayers(fields, config->layer_count(), most);
+  std::vector<bool> sliding = SlidingLayers(fields, config->layer_count(), most);
+  sliding.back() = false;  // Whatever is said of it.
   AttentionSpec full;
-  ReadFullAttention(fields, config->layers[0].attention, &full);
+  ReadFullAttention(fields, sliding, config->layers[0].attention, &full);
   if (!fields.ok()) return;
   ReadRopes(fields, full, config);
   for (std::size_t i = 0; i < sliding.size(); ++i) {
     LayerSpec& layer = config->layers[i];
-    layer.mlp.activation = Activation::kGeluTanh;
     if (!sliding[i]) layer.attention = full;
     layer.attention.rope = sliding[i] ? 1 : 0;
     layer.attention.scale = 1;
@@ -139,6 +192,7 @@ const Family kGemma4 = {.name = "gemma4_text",
                         .architecture = "Gemma4ForCausalLM",
                         .gguf = "gemma4",
                         .names = kNames,
+                        .fields = kFields,
                         .describe = DescribeGemma4,
                         .gguf_fields = Gemma4FromGguf,
                         .gguf_keys = Gemma4ToGguf};

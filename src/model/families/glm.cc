@@ -20,15 +20,19 @@ constexpr TensorName kGlm4MoeNames[] = {
     {"shared.down", "mlp.shared_experts.down_proj", "ffn_down_shexp"},
 };
 
-constexpr std::string_view kDefaults = R"({"attention_bias": true})";
+// What the classes have.
+constexpr std::string_view kGlmFields = R"({
+    "attention_bias": true, "head_dim": 128, "max_position_embeddings": 131072,
+    "num_key_value_heads": 2, "partial_rotary_factor": 0.5, "rms_norm_eps": 1.5625e-07})";
+constexpr std::string_view kGlm4MoeFields = R"({
+    "attention_bias": false, "first_k_dense_replace": 1, "max_position_embeddings": 131072,
+    "moe_intermediate_size": 1408, "n_group": 1, "n_routed_experts": null, "n_shared_experts": 1,
+    "norm_topk_prob": true, "num_experts_per_tok": 8, "num_key_value_heads": 8,
+    "num_local_experts": null, "partial_rotary_factor": 0.5, "rms_norm_eps": 1e-5,
+    "routed_scaling_factor": 1.0, "topk_group": 1, "use_qk_norm": false})";
 
-// Half of each head is rotated unless the configuration says otherwise, and the output projection
-// has no bias.
-void DescribeGlm(ConfigFields& fields, ModelConfig* config) {
-  if (!fields.Has("partial_rotary_factor") && !fields.Has("rotary_dims")) {
-    ConfigFields parameters = fields.Within("rope_parameters");
-    if (!parameters.Has("partial_rotary_factor")) config->ropes[0].dims /= 2;
-  }
+// The output projection has no bias.
+void DescribeGlm(ConfigFields& /*fields*/, ModelConfig* config) {
   for (LayerSpec& layer : config->layers) layer.attention.output_bias = false;
 }
 
@@ -71,7 +75,7 @@ const Family kGlm = {.name = "glm",
                      .gguf = "chatglm",
                      .names = kGlmNames,
                      .neighbours = Neighbours::kAlways,
-                     .defaults = kDefaults,
+                     .fields = kGlmFields,
                      .describe = DescribeGlm};
 
 const Family kGlm4 = {.name = "glm4",
@@ -79,13 +83,14 @@ const Family kGlm4 = {.name = "glm4",
                       .gguf = "glm4",
                       .names = kGlm4Names,
                       .neighbours = Neighbours::kAlways,
-                      .defaults = kDefaults,
+                      .fields = kGlmFields,
                       .describe = DescribeGlm4};
 
 const Family kGlm4Moe = {.name = "glm4_moe",
                          .architecture = "Glm4MoeForCausalLM",
                          .gguf = "glm4moe",
                          .names = kGlm4MoeNames,
+                         .fields = kGlm4MoeFields,
                          .describe = DescribeGlm4Moe,
                          .gguf_fields = Glm4MoeFromGguf,
                          .gguf_keys = Glm4MoeToGguf};

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,30 @@ constexpr TensorName kNames[] = {
     {"experts.down.bias", "mlp.experts.down_proj_bias", ""},
 };
 
+// Of kClampedSwish.
+constexpr double kSwishSlope = 1.702;
+
+// What the class has.
+constexpr std::string_view kFields = R"({
+    "attention_bias": true, "head_dim": 64, "layer_types": null,
+    "max_position_embeddings": 131072, "num_experts": null, "num_experts_per_tok": 4,
+    "num_key_value_heads": 8, "num_local_experts": 128, "rms_norm_eps": 1e-5,
+    "rope_theta": 150000.0, "sliding_window": 128, "swiglu_alpha": 1.702, "swiglu_limit": 7.0,
+    "rope_parameters": {
+      "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+      "truncate": false, "original_max_position_embeddings": 4096}})";
+
+// Numbers of the activation that are not what it is computed with here.
+void RefuseOtherActivation(ConfigFields& fields) {
+  constexpr std::pair<const char*, double> kSupported[] = {{"swiglu_limit", kSwishLimit},
+                                                           {"swiglu_alpha", kSwishSlope}};
+  for (const auto& [name, supported] : kSupported) {
+    const double value = fields.NumberOr(name, -1e6, 1e6, supported);
+    if (std::abs(value - supported) <= 1e-6) continue;
+    fields.Refuse(fmt::format("{} is {}, but only {} is supported", name, value, supported));
+  }
+}
+
 // Every second layer sees a window, heads have sinks, and gates are clamped.
 void DescribeGptOss(ConfigFields& fields, ModelConfig* config) {
   const int window = fields.IntOr("sliding_window", 1, kMaxPositions, 128);
@@ -32,16 +57,11 @@ void DescribeGptOss(ConfigFields& fields, ModelConfig* config) {
   SetWindows(SlidingLayers(fields, config->layer_count(), even), window, config);
   for (LayerSpec& layer : config->layers) {
     layer.attention.sinks = true;
-    layer.attention.qkv_bias = true;
-    layer.attention.output_bias = true;
     layer.mlp.activation = Activation::kClampedSwish;
     layer.mlp.bias = true;
     layer.mlp.router_bias = true;
   }
-  const double limit = fields.NumberOr("swiglu_limit", 0, 1e6, kSwishLimit);
-  if (limit != kSwishLimit) {
-    fields.Refuse(fmt::format("swiglu_limit is {}, but only {} is supported", limit, kSwishLimit));
-  }
+  RefuseOtherActivation(fields);
   const auto every = [](int) { return true; };
   SetExperts(fields, {}, config->layers.front().mlp.intermediate, every, config);
 }
@@ -110,6 +130,7 @@ const Family kGptOss = {.name = "gpt_oss",
                         .architecture = "GptOssForCausalLM",
                         .gguf = "gpt-oss",
                         .names = kNames,
+                        .fields = kFields,
                         .describe = DescribeGptOss,
                         .gguf_fields = FromGguf,
                         .arrange = ArrangeGptOss};

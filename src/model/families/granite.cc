@@ -50,6 +50,10 @@ constexpr TensorName kGraniteMoeNames[] = {
     {"router", "block_sparse_moe.router.layer", "ffn_gate_inp"},
     {"experts.gate_up", "block_sparse_moe.input_linear", ""},
     {"experts.down", "block_sparse_moe.output_linear", "ffn_down_exps"},
+    // As transformers 5 has them within.
+    {"router", "block_sparse_moe.router", "ffn_gate_inp"},
+    {"experts.gate_up.weight", "block_sparse_moe.experts.gate_up_proj", ""},
+    {"experts.down.weight", "block_sparse_moe.experts.down_proj", ""},
     {"shared.gate_up", "shared_mlp.input_linear", ""},
     {"shared.down", "shared_mlp.output_linear", "ffn_down_shexp"},
 };
@@ -59,6 +63,25 @@ constexpr TensorName kGraniteHybridNames[] = {
     {"gate_up", "shared_mlp.input_linear", ""},
     {"down", "shared_mlp.output_linear", "ffn_down"},
 };
+
+// What the classes have.
+constexpr std::string_view kGraniteFields = R"({
+    "attention_bias": false, "attention_multiplier": 1.0, "embedding_multiplier": 1.0,
+    "logits_scaling": 1.0, "residual_multiplier": 1.0, "mlp_bias": false})";
+constexpr std::string_view kGraniteMoeFields = R"({
+    "attention_bias": false, "attention_multiplier": 1.0, "embedding_multiplier": 1.0,
+    "logits_scaling": 1.0, "residual_multiplier": 1.0,
+    "num_experts_per_tok": 2, "num_local_experts": 8})";
+constexpr std::string_view kGraniteMoeSharedFields = R"({
+    "attention_bias": false, "attention_multiplier": 1.0, "embedding_multiplier": 1.0,
+    "logits_scaling": 1.0, "residual_multiplier": 1.0,
+    "num_experts_per_tok": 2, "num_local_experts": 8, "shared_intermediate_size": 0})";
+constexpr std::string_view kGraniteHybridFields = R"({
+    "attention_bias": false, "attention_multiplier": 1.0, "embedding_multiplier": 1.0,
+    "logits_scaling": 1.0, "residual_multiplier": 1.0,
+    "intermediate_size": 11008, "layer_types": null, "layers_block_type": null,
+    "num_experts_per_tok": 2, "num_local_experts": 8, "position_embedding_type": null,
+    "shared_intermediate_size": 1024})";
 
 // In files models with a shared expert are called as those without.
 void DescribeGraniteMoe(ConfigFields& fields, ModelConfig* config) {
@@ -71,8 +94,11 @@ void DescribeGraniteMoe(ConfigFields& fields, ModelConfig* config) {
 // Granite 4. Those of its models that mix in state space layers have experts as well.
 void DescribeGraniteHybrid(ConfigFields& fields, ModelConfig* config) {
   DescribeGranite(fields, config);
-  const std::vector<std::string> types = fields.Strings("layer_types", config->layers.size());
-  const auto attends = [](const std::string& type) { return type == "attention"; };
+  const char* name = fields.Has("layers_block_type") ? "layers_block_type" : "layer_types";
+  const std::vector<std::string> types = fields.Strings(name, config->layers.size());
+  const auto attends = [](const std::string& type) {
+    return type == "attention" || type == "full_attention";  // The latter since transformers 5.24.
+  };
   if (fields.ok() && (types.empty() || !std::ranges::all_of(types, attends))) {
     fields.Refuse(
         "has layers that are not attention (layer_types), but of Granite 4 only models "
@@ -97,6 +123,7 @@ const Family kGranite = {.name = "granite",
                          .architecture = "GraniteForCausalLM",
                          .gguf = "granite",
                          .neighbours = Neighbours::kInGguf,
+                         .fields = kGraniteFields,
                          .describe = DescribeGranite,
                          .gguf_fields = GraniteFromGguf,
                          .gguf_keys = GraniteToGguf};
@@ -106,6 +133,7 @@ const Family kGraniteMoe = {.name = "granitemoe",
                             .gguf = "granitemoe",
                             .names = kGraniteMoeNames,
                             .neighbours = Neighbours::kInGguf,
+                            .fields = kGraniteMoeFields,
                             .describe = DescribeGraniteMoe,
                             .gguf_fields = GraniteFromGguf,
                             .gguf_keys = GraniteToGguf};
@@ -115,6 +143,7 @@ const Family kGraniteMoeShared = {.name = "granitemoeshared",
                                   .gguf = "granitemoe",
                                   .names = kGraniteMoeNames,
                                   .neighbours = Neighbours::kInGguf,
+                                  .fields = kGraniteMoeSharedFields,
                                   .describe = DescribeGraniteMoe,
                                   .gguf_fields = GraniteFromGguf,
                                   .gguf_keys = GraniteToGguf};
@@ -124,6 +153,7 @@ const Family kGraniteHybrid = {.name = "granitemoehybrid",
                                .gguf = "granite",
                                .names = kGraniteHybridNames,
                                .neighbours = Neighbours::kInGguf,
+                               .fields = kGraniteHybridFields,
                                .describe = DescribeGraniteHybrid,
                                .gguf_fields = GraniteFromGguf,
                                .gguf_keys = GraniteToGguf};

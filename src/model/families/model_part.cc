@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -84,6 +85,23 @@ ModelPart PartOf(const Family& family, bool gguf, int layers, std::string_view n
   if (gguf || name.starts_with("model.layers.")) return ModelPart::kUnknown;
   if (HasAny(name, kOfAudio)) return ModelPart::kAudio;
   return HasAny(name, kOfVision) ? ModelPart::kVision : ModelPart::kBeside;
+}
+
+std::string UnusedPart::OfOrdinaryLayer(bool gguf) const {
+  constexpr std::string_view kJoins[] = {"eh_proj", "enorm", "nextn."};
+  const auto layer_of = [gguf](const std::string& name) {
+    return LayerOf(gguf, gguf ? name : WithoutTextPrefix(name));
+  };
+  std::set<int> guessing;
+  for (const std::string& name : tensors) {
+    const auto layer = layer_of(name);
+    if (layer.has_value() && HasAny(name, kJoins)) guessing.insert(*layer);
+  }
+  for (const std::string& name : tensors) {
+    const auto layer = layer_of(name);
+    if (layer.has_value() && !guessing.contains(*layer)) return name;
+  }
+  return "";
 }
 
 std::string UnusedPart::Sentence() const {

@@ -35,6 +35,10 @@ struct UnusedPart {
   std::vector<std::string> tensors = {};  ///< As the files call them; at least one.
   std::size_t bytes = 0;
 
+  /// The first of them that is of a layer behind the model's last which joins no state with a
+  /// token, as layers that guess do: of an ordinary one, which a wrong number of layers left out.
+  /// Empty: there is none.
+  std::string OfOrdinaryLayer(bool gguf) const;
   /// "the vision tower (435 tensors, 812.0 MB) is not used: images are refused", say.
   std::string Sentence() const;
 };

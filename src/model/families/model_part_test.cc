@@ -55,6 +55,18 @@ TEST(ModelPart, OfGgufFiles) {
   EXPECT_EQ(OfGguf("mm.a.mlp.1.weight"), ModelPart::kAudio);
 }
 
+TEST(ModelPart, LayersBehindTheLastOneGuessOrAreOrdinary) {
+  UnusedPart part{
+      ModelPart::kPrediction,
+      {"mtp.fc.weight", "model.layers.2.enorm.weight", "model.layers.2.self_attn.q_proj.weight"}};
+  EXPECT_EQ(part.OfOrdinaryLayer(/*gguf=*/false), "");
+  part.tensors.emplace_back("language_model.model.layers.3.mlp.up_proj.weight");
+  EXPECT_EQ(part.OfOrdinaryLayer(/*gguf=*/false), part.tensors.back());
+  const UnusedPart file{ModelPart::kPrediction,
+                        {"blk.2.nextn.eh_proj.weight", "blk.3.ffn_up.weight"}};
+  EXPECT_EQ(file.OfOrdinaryLayer(/*gguf=*/true), "blk.3.ffn_up.weight");
+}
+
 TEST(ModelPart, IsSummedUp) {
   TensorMap tensors;
   const TensorView tensor{WeightFormat::kF32, {1000, 1000}, nullptr};

@@ -8,11 +8,15 @@ constexpr TensorName kNames[] = {
     {"mlp_post_norm", "post_feedforward_layernorm", "post_ffw_norm"},
 };
 
+// What the classes have.
+constexpr std::string_view kOlmo2Fields = R"({"attention_bias": false, "rms_norm_eps": 1e-5})";
+constexpr std::string_view kOlmoeFields = R"({
+    "attention_bias": false, "clip_qkv": null, "max_position_embeddings": 4096,
+    "norm_topk_prob": false, "num_experts": null, "num_experts_per_tok": 8,
+    "num_local_experts": null, "rms_norm_eps": 1e-5})";
+
 // Norms stand behind blocks only, and queries and keys are normalised over all heads at once.
-void DescribeOlmo2(ConfigFields& fields, ModelConfig* config) {
-  if (fields.Has("sliding_window")) {
-    fields.Refuse("has a sliding_window, as models of Olmo 3 do, which are not supported");
-  }
+void DescribeOlmo2(ConfigFields& /*fields*/, ModelConfig* config) {
   config->block.norm_before = false;
   config->block.norm_after = true;
   for (LayerSpec& layer : config->layers) {
@@ -41,11 +45,13 @@ const Family kOlmo2 = {.name = "olmo2",
                        .architecture = "Olmo2ForCausalLM",
                        .gguf = "olmo2",
                        .names = kNames,
+                       .fields = kOlmo2Fields,
                        .describe = DescribeOlmo2};
 
 const Family kOlmoe = {.name = "olmoe",
                        .architecture = "OlmoeForCausalLM",
                        .gguf = "olmoe",
+                       .fields = kOlmoeFields,
                        .describe = DescribeOlmoe};
 
 }  // namespace foretoken

@@ -26,15 +26,32 @@ constexpr TensorName kNames[] = {
     {"delta.rate_bias", "", "ssm_dt"},  // In Ollama's files.
     {"delta.norm", "linear_attn.norm", "ssm_norm"},
     {"delta.o", "linear_attn.out_proj", "ssm_out"},
-    {"experts.gate_up.weight", "mlp.experts.gate_up_proj", ""},
-    {"experts.down.weight", "mlp.experts.down_proj", ""},
 };
 
-// What models leave out; the width of an MLP where all layers have experts.
-constexpr std::string_view kDefaults = R"({"head_dim": 256, "partial_rotary_factor": 0.25})";
-constexpr std::string_view kMoeDefaults = R"({
-    "head_dim": 256, "partial_rotary_factor": 0.25, "norm_topk_prob": true,
-    "intermediate_size": 5632})";
+// What their classes have; where all layers have experts there is no width of an MLP.
+constexpr std::string_view kNextFields = R"({
+    "attention_bias": false, "full_attention_interval": 4, "head_dim": 256, "layer_types": null,
+    "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32, "linear_value_head_dim": 128,
+    "max_position_embeddings": 32768, "partial_rotary_factor": 0.25,
+    "decoder_sparse_step": 1, "intermediate_size": 5632, "mlp_only_layers": null,
+    "moe_intermediate_size": 512, "norm_topk_prob": true, "num_experts": 512,
+    "num_experts_per_tok": 10, "num_key_value_heads": 2,
+    "shared_expert_intermediate_size": 512})";
+constexpr std::string_view k35Fields = R"({
+    "attention_bias": false, "full_attention_interval": 4, "head_dim": 256, "layer_types": null,
+    "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32, "linear_value_head_dim": 128,
+    "max_position_embeddings": 32768, "partial_rotary_factor": 0.25,
+    "num_key_value_heads": 4})";
+constexpr std::string_view k35MoeFields = R"({
+    "attention_bias": false, "full_attention_interval": 4, "head_dim": 256, "layer_types": null,
+    "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32, "linear_value_head_dim": 128,
+    "max_position_embeddings": 32768, "partial_rotary_factor": 0.25,
+    "intermediate_size": 1, "moe_intermediate_size": 512, "num_experts": 256,
+    "num_experts_per_tok": 8, "num_key_value_heads": 2,
+    "shared_expert_intermediate_size": 512})";
 
 constexpr int kMostTaps = 64;
 
@@ -63,6 +80,9 @@ void DescribeQwen35(ConfigFields& fields, ModelConfig* config) {
   if (config->layers.front().attention.qkv_bias) {
     fields.Refuse("has attention_bias, but gated attention with biases is not supported");
   }
+  if (config->layers.front().mlp.activation != Activation::kSilu) {
+    fields.Refuse("hidden_act is not silu, which is not supported beside recurrent layers");
+  }
   const DeltaShape delta = ReadDelta(fields);
   const int every = fields.IntOr("full_attention_interval", 1, kMaxLayers, 4);
   const std::vector<std::string> types = fields.Strings("layer_types", config->layers.size());
@@ -87,7 +107,7 @@ void DescribeQwen35(ConfigFields& fields, ModelConfig* config) {
 
 void DescribeQwenNext(ConfigFields& fields, ModelConfig* config) {
   DescribeQwen35(fields, config);
-  if (fields.ok()) SetQwenExperts(fields, config);
+  if (fields.ok()) SetQwenExperts(fields, /*normalised=*/true, config);
   const int shared = fields.Integer("shared_expert_intermediate_size", 1, kMaxIntermediate);
   if (fields.ok()) SetShared(shared, true, config);
 }
@@ -108,7 +128,7 @@ const Family kQwen3Next = {.name = "qwen3_next",
                            .gguf = "qwen3next",
                            .names = kNames,
                            .folder_gains_less_one = true,
-                           .defaults = kMoeDefaults,
+                           .fields = kNextFields,
                            .describe = DescribeQwenNext,
                            .gguf_fields = Qwen3NextFromGguf,
                            .gguf_keys = RecurrentToGguf,
@@ -120,7 +140,7 @@ const Family kQwen35 = {.name = "qwen3_5_text",
                         .gguf = "qwen35",
                         .names = kNames,
                         .folder_gains_less_one = true,
-                        .defaults = kDefaults,
+                        .fields = k35Fields,
                         .describe = DescribeQwen35,
                         .gguf_fields = Qwen35FromGguf,
                         .gguf_keys = RecurrentToGguf,
@@ -132,7 +152,7 @@ const Family kQwen35Moe = {.name = "qwen3_5_moe_text",
                            .gguf = "qwen35moe",
                            .names = kNames,
                            .folder_gains_less_one = true,
-                           .defaults = kMoeDefaults,
+                           .fields = k35MoeFields,
                            .describe = DescribeQwenNext,
                            .gguf_fields = Qwen35FromGguf,
                            .gguf_keys = RecurrentToGguf,

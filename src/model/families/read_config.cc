@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -50,31 +51,90 @@ const Family* FindFamily(ConfigFields& fields, ModelConfig* config) {
   return family;
 }
 
+// The classes of models that see or hear besides which say themselves whether the head is the
+// embedding table, and what they say where config.json leaves it out. Of others the text model says
+// it.
+constexpr std::pair<std::string_view, bool> kTiedWrappers[] = {{"mistral3", true},
+                                                               {"gemma3", true},
+                                                               {"gemma4", true},
+                                                               {"qwen3_5", false},
+                                                               {"qwen3_5_moe", false}};
+
+// The text model of such a configuration.
+Json TextConfig(const Json& json) {
+  Json text = json["text_config"];
+  for (const char* name : {"architectures", "eos_token_id", "bos_token_id"}) {
+    if (json.contains(name) && !text.contains(name)) text[name] = json[name];
+  }
+  if (json.contains("quantization_config")) {
+    text["quantization_config"] = json["quantization_config"];
+  }
+  constexpr const char* kTied = "tie_word_embeddings";
+  const Json type = json.value("model_type", Json());
+  for (const auto& [wrapper, tied] : kTiedWrappers) {
+    if (type == wrapper) text[kTied] = tied;
+  }
+  if (json.contains(kTied)) text[kTied] = json[kTied];
+  return text;
+}
+
+// Fields that all classes have and that are refused or said where they are missing.
+constexpr std::string_view kFieldsOfAll[] = {
+    "architectures",     "model_type",          "hidden_size",
+    "intermediate_size", "num_hidden_layers",   "num_attention_heads",
+    "vocab_size",        "eos_token_id",        "bos_token_id",
+    "rope_scaling",      "rope_parameters",     "original_max_position_embeddings",
+    "per_layer_config",  "quantization_config", "pard_token"};
+// What most classes have, each as it is where config.json leaves it out; Family::fields has what
+// is otherwise.
+constexpr std::string_view kUsualFields = R"({
+    "head_dim": null, "hidden_act": "silu", "max_position_embeddings": 2048,
+    "num_key_value_heads": null, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+    "tie_word_embeddings": false})";
+
+Json AsClassReads(const Family& family, const Json& json) {
+  Json all = Json::parse(kUsualFields);
+  all.update(Json::parse(family.fields));
+  // Whatever there is of a rotation takes the place of the class's own.
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    if (json.contains(name) && !json[name].empty()) all.erase("rope_parameters");
+  }
+  for (const auto& [name, value] : json.items()) {
+    const bool of_all = std::ranges::find(kFieldsOfAll, name) != std::end(kFieldsOfAll);
+    if (of_all ? !value.is_null() : all.contains(name)) all[name] = value;
+  }
+  return all;
+}
+
+Status Describe(const Family& family, ConfigFields& fields, int context, ModelConfig* config) {
+  DescribeUsual(fields, context, config);
+  if (fields.ok() && family.describe != nullptr) family.describe(fields, config);
+  return fields.status();
+}
+
 }  // namespace
 
 Result<ModelConfig> ParseModelConfig(std::string_view text, std::string_view where, int context) {
   FT_ASSIGN_OR_RETURN(Json json, ParseJsonObject(text, where));
-  if (json.contains("text_config") && json["text_config"].is_object()) {
-    Json inner = json["text_config"];
-    for (const char* name : {"architectures", "eos_token_id", "bos_token_id"}) {
-      if (json.contains(name) && !inner.contains(name)) inner[name] = json[name];
-    }
-    json = std::move(inner);
-  }
+  if (json.contains("text_config") && json["text_config"].is_object()) json = TextConfig(json);
   Status status;
   ConfigFields fields(&json, std::string(where), &status);
   ModelConfig config;
   const Family* family = FindFamily(fields, &config);
   FT_RETURN_IF_ERROR(status);
-  if (!family->defaults.empty()) {
-    Json all = Json::parse(family->defaults);
-    all.update(json);
-    json = std::move(all);
-  }
-  DescribeUsual(fields, context, &config);
+  json = AsClassReads(*family, json);
+  FT_RETURN_IF_ERROR(Describe(*family, fields, context, &config));
+  return config;
+}
+
+Result<ModelConfig> ParseDescription(std::string_view text, std::string_view where, int context) {
+  FT_ASSIGN_OR_RETURN(const Json json, ParseJsonObject(text, where));
+  Status status;
+  ConfigFields fields(&json, std::string(where), &status);
+  ModelConfig config;
+  const Family* family = FindFamily(fields, &config);
   FT_RETURN_IF_ERROR(status);
-  if (family->describe != nullptr) family->describe(fields, &config);
-  FT_RETURN_IF_ERROR(status);
+  FT_RETURN_IF_ERROR(Describe(*family, fields, context, &config));
   return config;
 }
 
@@ -92,7 +152,10 @@ Status ApplyGenerationConfig(std::string_view text, std::string_view where, Mode
 
 Result<ModelConfig> ReadModelConfig(const Checkpoint& checkpoint, int context) {
   const auto& [config_json, config_place] = checkpoint.config;
-  FT_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(config_json, config_place, context));
+  const auto parse = checkpoint.gguf ? ParseDescription : ParseModelConfig;
+  FT_ASSIGN_OR_RETURN(ModelConfig config, parse(config_json, config_place, context));
+  // OpenCheckpoint has left out a copy of the embedding table.
+  if (checkpoint.Find("head.weight") != nullptr) config.tied_embeddings = false;
   const auto& [generation_json, generation_place] = checkpoint.generation_config;
   if (!generation_json.empty()) {
     FT_RETURN_IF_ERROR(ApplyGenerationConfig(generation_json, generation_place, &config));

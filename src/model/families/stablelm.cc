@@ -9,6 +9,12 @@ constexpr TensorName kNames[] = {
     {"k_norm.*", "self_attn.k_layernorm.norms.*", ""},
 };
 
+// What the class has.
+constexpr std::string_view kFields = R"({
+    "layer_norm_eps": 1e-5, "max_position_embeddings": 4096, "num_key_value_heads": 32,
+    "partial_rotary_factor": 0.25, "qk_layernorm": false, "use_parallel_residual": false,
+    "use_qkv_bias": false})";
+
 void DescribeStableLm(ConfigFields& fields, ModelConfig* config) {
   config->norm.kind = NormKind::kLayer;
   config->norm.bias = true;
@@ -16,10 +22,6 @@ void DescribeStableLm(ConfigFields& fields, ModelConfig* config) {
   const bool parallel = fields.BoolOr("use_parallel_residual", false);
   config->block.parallel = parallel;
   config->block.shared_norm = parallel;
-  if (!fields.Has("partial_rotary_factor") && !fields.Has("rotary_dims")) {
-    ConfigFields parameters = fields.Within("rope_parameters");
-    if (!parameters.Has("partial_rotary_factor")) config->ropes[0].dims /= 4;
-  }
   const bool bias = fields.BoolOr("use_qkv_bias", false);
   const bool norms = fields.BoolOr("qk_layernorm", false);
   for (LayerSpec& layer : config->layers) {
@@ -46,6 +48,7 @@ const Family kStableLm = {.name = "stablelm",
                           .architecture = "StableLmForCausalLM",
                           .gguf = "stablelm",
                           .names = kNames,
+                          .fields = kFields,
                           .describe = DescribeStableLm,
                           .gguf_fields = FromGguf,
                           .gguf_keys = ToGguf};

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/portable_math.h"
+#include "model/families/family.h"
 #include "model/families/gguf/own_keys.h"
 
 namespace foretoken {
@@ -72,6 +73,10 @@ void DeepseekFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) 
   const std::int64_t width = keys.Integer("attention.key_length_mla", "qk_nope_head_dim");
   if (width > rotated) (*config)["qk_nope_head_dim"] = width - rotated;
   keys.Experts(kSoftmax);
+  if ((*config)["scoring_func"] == "sigmoid") {
+    (*config)["model_type"] = kDeepseekV3.name;
+    (*config)["architectures"] = {kDeepseekV3.architecture};
+  }
   // A tenth of what the logarithm of the stretch is multiplied by.
   double tenth = 0;
   if (metadata.Number(keys.Named("rope.scaling.yarn_log_multiplier"), &tenth).ok() && tenth > 0 &&
@@ -136,6 +141,7 @@ void DeepseekToGguf(const ModelConfig& config, GgufHeader* header) {
   header->Erase(key("attention.scale"));
   if (const double tenth = LogMultiplier(attention, config.ropes.front()); tenth > 0) {
     header->Set(key("rope.scaling.yarn_log_multiplier"), static_cast<float>(tenth));
+    header->Erase(key("rope.scaling.yarn_attn_factor"));  // Which that says.
   }
   SetExpertKeys(config, "deepseek2", header);
 }

@@ -18,6 +18,7 @@ void Gemma4FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
     const bool read = metadata.Integer(fmt::format("gemma4.{}", key), 0, kMaxHidden, &value).ok();
     if (read && value >= 0) (*config)[field] = value;
   };
+  (*config)["hidden_activation"] = "gelu_pytorch_tanh";
   (*config)["global_head_dim"] = config->value("head_dim", 512);
   integer("attention.key_length_swa", "head_dim");
   integer("attention.shared_kv_layers", "num_kv_shared_layers");
