@@ -68,10 +68,12 @@ std::string StoredAs(const Checkpoint& checkpoint, const ModelSource& source) {
 }
 
 // What a GGUF file says besides its weights. Its tokenizer is not made: that takes long.
-void ReadGguf(const GgufMetadata& metadata, ModelCard* card) {
+void ReadGguf(const GgufMetadata& metadata, ModelCard* card, std::string* with_tools) {
   (void)metadata.String("general.name", &card->name);
   (void)metadata.String("general.license", &card->license);
   (void)metadata.String("tokenizer.chat_template", &card->chat_template);
+  (void)metadata.String(std::string("tokenizer.chat_template.") + ChatTemplates::kWithTools,
+                        with_tools);
   std::int64_t pooling = 0;
   (void)metadata.Integer(card->architecture + ".pooling_type", 0, 1 << 20, &pooling);
   card->embeds = pooling > 0;
@@ -81,11 +83,12 @@ void ReadGguf(const GgufMetadata& metadata, ModelCard* card) {
   card->fills_gaps = FindFillMarks(tokens->Strings()).complete();
 }
 
-Status ReadFolder(const fs::path& folder, ModelCard* card) {
+Status ReadFolder(const fs::path& folder, ModelCard* card, std::string* with_tools) {
   FT_ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Load(folder));
   card->fills_gaps = FindFillMarks(*tokenizer).complete();
-  FT_ASSIGN_OR_RETURN(TokenizerConfig config, ReadTokenizerConfig(folder));
-  card->chat_template = std::move(config.chat_template);
+  FT_ASSIGN_OR_RETURN(const TokenizerConfig config, ReadTokenizerConfig(folder));
+  card->chat_template = config.chat_templates.Find(ChatTemplates::kUsual);
+  *with_tools = config.chat_templates.Find(ChatTemplates::kWithTools);
   std::error_code ignored;
   card->embeds = fs::exists(folder / "1_Pooling", ignored);
   for (const char* file : {"LICENSE", "LICENSE.txt", "LICENSE.md"}) {
@@ -105,6 +108,7 @@ Result<ModelCard> Read(const ModelSource& source) {
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(source.path, source.weights));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint, source.context));
   ModelCard card;
+  std::string with_tools;  // The template of chats with tools; empty: the usual one.
   card.gguf = checkpoint.gguf.has_value();
   card.architecture = FamilyNamed(config.family)->gguf;
   card.stored_as = StoredAs(checkpoint, source);
@@ -118,14 +122,18 @@ Result<ModelCard> Read(const ModelSource& source) {
   card.heads = config.first_attention().heads;
   card.kv_heads = config.first_attention().kv_heads;
   if (card.gguf) {
-    ReadGguf(*checkpoint.gguf, &card);
+    ReadGguf(*checkpoint.gguf, &card, &with_tools);
   } else {
-    FT_RETURN_IF_ERROR(ReadFolder(source.path, &card));
+    FT_RETURN_IF_ERROR(ReadFolder(source.path, &card, &with_tools));
   }
-  if (!source.chat_template.empty()) card.chat_template = source.chat_template;
-  const ChatFormat format = FindChatFormat(card.chat_template, FindCallForm(source.call_form));
-  card.calls_tools = format.calls != nullptr;
-  card.thinks = !format.reasoning.close.empty();
+  if (!source.chat_template.empty()) {
+    card.chat_template = source.chat_template;
+    with_tools.clear();
+  }
+  const CallForm* const calls = FindCallForm(source.call_form);
+  card.thinks = !FindChatFormat(card.chat_template, calls).reasoning.close.empty();
+  if (with_tools.empty()) with_tools = card.chat_template;
+  card.calls_tools = FindChatFormat(with_tools, calls).calls != nullptr;
   return card;
 }
 
