@@ -226,7 +226,9 @@ TEST(ResponsesDoor, CallsHaveTheShapeOfTheirTools) {
   for (const NamedEvent& event :
        Events(answer(MustRead(ResponsesDoor(), body + R"(,"stream":true})")))) {
     if (event.name == "response.custom_tool_call_input.delta") input += event.data["delta"];
-    if (event.name == "response.custom_tool_call_input.done") EXPECT_EQ(event.data["input"], input);
+    if (event.name == "response.custom_tool_call_input.done") {
+      EXPECT_EQ(event.data["input"], input);
+    }
     if (event.name == "response.output_item.done") items.push_back(event.data["item"]);
   }
   EXPECT_EQ(input, "a\nb");
