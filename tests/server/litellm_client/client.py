@@ -10,7 +10,8 @@ import litellm
 URL = ""
 LONG = [{"role": "user", "content": "word " * 700}]
 STORY = [{"role": "user", "content": "Tell me a story about a cat."}]
-NOW = {"type": "function", "function": {"name": "now", "description": "The time."}}
+NOW = {"type": "function", "function": {"name": "now", "description": "The time.", "parameters": {
+    "type": "object", "properties": {}, "additionalProperties": False}}}
 
 
 def doors():
