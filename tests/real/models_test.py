@@ -63,8 +63,10 @@ class Model(ServerTest):
         """The choice that all modes give."""
         answers = {}
         for mode in MODES:
-            status, _, body = self.server.chat(question, temperature=0, logprobs=True,
-                                               speculative={"mode": mode}, **fields)
+            status, _, body = self.server.post(
+                "/v1/chat/completions",
+                {"messages": [{"role": "user", "content": question}], "temperature": 0,
+                 "logprobs": True, "speculative": {"mode": mode}, **fields}, timeout=300)
             self.assertEqual(status, 200, (mode, body))
             answers[mode] = body["choices"][0]
             for call in answers[mode]["message"].get("tool_calls") or ():
@@ -154,8 +156,9 @@ class Gemma3(Model):
     def test_a_text_goes_on_alike_in_every_mode(self):
         texts = set()
         for mode in MODES:
-            status, _, body = self.server.complete("One, two, three, four, five,", temperature=0,
-                                                   max_tokens=12, speculative={"mode": mode})
+            status, _, body = self.server.post(
+                "/v1/completions", {"prompt": "One, two, three, four, five,", "temperature": 0,
+                                    "max_tokens": 12, "speculative": {"mode": mode}}, timeout=300)
             self.assertEqual(status, 200, body)
             texts.add(body["choices"][0]["text"])
         self.assertEqual(len(texts), 1, texts)
