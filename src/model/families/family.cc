@@ -255,10 +255,13 @@ void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
   }
   const int most = routing.experts / routing.groups * routing.chosen_groups;
   if (routing.chosen > most) {
-    return fields.Refuse(fmt::format("{} {} is more than {}", chosen, routing.chosen,
-                                     most == routing.experts
-                                         ? fmt::format("{} {}", name, most)
-                                         : fmt::format("the {} of its groups", most)));
+    return fields.Refuse(fmt::format(
+        "{} {} is more than {}", chosen, routing.chosen,
+        most == routing.experts
+            ? fmt::format("{} {}", name, most)
+            : fmt::format("the {} that topk_group {} of n_group {} "
+                          "groups of n_routed_experts {} have",
+                          most, routing.chosen_groups, routing.groups, routing.experts)));
   }
   for (std::size_t i = 0; i < config->layers.size(); ++i) {
     if (!sparse(static_cast<int>(i))) continue;

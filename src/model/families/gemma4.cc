@@ -109,6 +109,9 @@ void ReadFullAttention(ConfigFields& fields, const std::vector<bool>& sliding,
 
 void ReadRopes(ConfigFields& fields, const AttentionSpec& full, ModelConfig* config) {
   const Context context{config->max_positions, config->max_positions};
+  if (!fields.Within("rope_scaling").empty()) {
+    fields.Refuse("has rope_scaling, but rotations of Gemma 4 are in rope_parameters");
+  }
   ConfigFields by_type = fields.Within("rope_parameters");
   ConfigFields of_full = by_type.Within("full_attention");
   ConfigFields of_sliding = by_type.Within("sliding_attention");
