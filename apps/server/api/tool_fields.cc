@@ -148,7 +148,7 @@ void ReadToolList(std::string_view body, std::string_view name,
                   void (*read)(OrderedJson, FieldReader*, ApiRequest*, OrderedJson*),
                   FieldReader* fields, ApiRequest* request) {
   const Json* tools = fields->Find(name);
-  if (tools == nullptr || tools->empty()) return;
+  if (tools == nullptr) return;
   if (!tools->is_array() || tools->size() > kMaxTools) {
     return fields->Refuse(name, fmt::format("an array of at most {} functions", kMaxTools));
   }

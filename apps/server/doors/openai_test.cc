@@ -241,7 +241,7 @@ TEST(OpenAi, AdaptersAreNamedOrTheOnlyOneOfAList) {
 TEST(OpenAi, WhatClientsSendByDefaultIsTaken) {
   const ApiRequest request =
       GoodChat(R"("tool_choice":"auto","tools":[],"parallel_tool_calls":true,"metadata":{"a":"b"},)"
-               R"("store":true,"service_tier":"auto","user":"u","reasoning_effort":"low",)"
+               R"("store":false,"service_tier":"auto","user":"u","reasoning_effort":"low",)"
                R"("max_tokens":-1,"top_k":-1)");
   EXPECT_TRUE(request.ignored.empty());
   EXPECT_EQ(request.stop.max_tokens, 0);
@@ -314,7 +314,7 @@ TEST(OpenAi, WhichToolsMayBeCalled) {
 TEST(OpenAi, ToolsThatAreNoneAreRefused) {
   ExpectChatRefused(R"("tools":[{"type":"function"}])", "tools[0].type", "\"function\"");
   ExpectChatRefused(R"("tools":[{"type":"function","function":{"name":"a b"}}])",
-                    "tools[0].function.name", "must be 1 to 64");
+                    "tools[0].function.name", "must be 1 to 256");
   ExpectChatRefused(R"("tools":[{"type":"function","function":{"name":"a","parameters":[]}}])",
                     "tools[0].function.parameters", "a JSON Schema");
   ExpectChatRefused(R"("tools":[{"type":"function","function":{"name":"a"}},)"
