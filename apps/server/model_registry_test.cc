@@ -198,7 +198,7 @@ TEST(ModelRegistry, OfSeveralModelsOneMustBeNamed) {
   ASSERT_TRUE(std::holds_alternative<ApiError>(unnamed));
   EXPECT_EQ(std::get<ApiError>(unnamed).status, 400);
   EXPECT_EQ(std::get<ApiError>(unnamed).message,
-            "this server has several models: say which in 'model', one of 'a', 'b'");
+            "this server has several models: say in 'model' which of 'a', 'b'");
   const auto other = models.registry->Resolve("c");
   EXPECT_EQ(std::get<ApiError>(other).message, "the model 'c' is not served here; 'a', 'b' are");
 }
