@@ -26,7 +26,7 @@ struct SamplingParams {
   float repetition_penalty = 1.0F;  ///< Over prompt and output; > 1 discourages.
   float frequency_penalty = 0.0F;   ///< Per occurrence in the output.
   float presence_penalty = 0.0F;    ///< Once for any occurrence in the output.
-  int penalty_window = -1;  ///< Penalties look at so many of the latest tokens; -1: at all.
+  int penalty_window = -1;          ///< Penalties look at so many of the latest tokens; -1: at all.
   std::vector<std::pair<Token, float>> logit_bias;
   /// What the output must match: tokens that do not fit are left out. May be null; used by one
   /// engine (TokenConstraint).
@@ -35,8 +35,8 @@ struct SamplingParams {
   int top_logprobs = -1;  ///< -1: none; 0: of the chosen token; n: and of the n most likely.
 
   bool has_penalties() const {
-    return penalty_window != 0 && (repetition_penalty != 1.0F || frequency_penalty != 0.0F ||
-                                   presence_penalty != 0.0F);
+    return penalty_window != 0 &&
+           (repetition_penalty != 1.0F || frequency_penalty != 0.0F || presence_penalty != 0.0F);
   }
   bool has_filters() const { return top_k > 0 || top_p < 1.0F || min_p > 0.0F; }
 };
