@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What clients of Ollama and llama.cpp ask of a server besides generations, and what they judge it by:
-peers_test.py PROGRAM"""
+"""What clients of Ollama and llama.cpp ask of a server besides generations, and what they judge it
+by: peers_test.py PROGRAM"""
 
 import contextlib
 import http.client
@@ -111,8 +111,9 @@ class ContentTypes(Served):
 
     def test_nothing_can_be_loaded_or_unloaded_by_a_form(self):
         for path in ("/models/unload", "/models/load", "/api/generate", "/api/pull"):
-            status, _, _ = self.server.post(path, '{"model":"demo-target","keep_alive":0}', headers={
-                "Content-Type": "text/plain", "Origin": "http://evil.example"})
+            form = {"Content-Type": "text/plain", "Origin": "http://evil.example"}
+            status, _, _ = self.server.post(path, '{"model":"demo-target","keep_alive":0}',
+                                            headers=form)
             self.assertEqual(status, 415, path)
         self.assertEqual(self.server.get("/v1/models")[2]["data"][0]["status"]["value"], "loaded")
 
@@ -133,8 +134,8 @@ class WhatIsSaid(Served):
         cls.file = quantized(cls.folder.name)
         cls.marks = with_marks(cls.file)
         template = pathlib.Path(cls.folder.name) / "template.jinja"
-        template.write_text("{% if tools %}<tool_call>{{ tools }}</tool_call>{% endif %}<think></think>"
-                            "{{ messages[-1].content }}")
+        template.write_text("{% if tools %}<tool_call>{{ tools }}</tool_call>{% endif %}"
+                            "<think></think>{{ messages[-1].content }}")
         cls.jinja = template.read_text()
         cls.server = Serving(PROGRAM, "-m", f"mine={cls.file}", "--context", 256, "--temp", 0.5,
                              "--mode", "ar", "--chat-template", template)
@@ -204,8 +205,8 @@ class WhatIsSaid(Served):
         connection, response = self.server.stream("/infill", {
             "input_prefix": before, "input_suffix": behind, **options})
         with contextlib.closing(connection):
-            parts = [json.loads(line[len("data: "):]) for line in response.read().decode().split("\n")
-                     if line.startswith("data: ")]
+            lines = response.read().decode().split("\n")
+        parts = [json.loads(line[len("data: "):]) for line in lines if line.startswith("data: ")]
         self.assertEqual("".join(part["content"] for part in parts), filled["content"])
         # Ollama's `suffix` is the same.
         ollama = self.succeed(self.server.post("/api/generate", {
@@ -227,7 +228,8 @@ class Peers(Served):
     def test_a_model_without_the_marks_fills_no_gaps(self):
         self.refuse(self.server.post("/infill", {"input_prefix": "a", "input_suffix": "b"}), 400,
                   "does not support infill")
-        self.refuse(self.server.post("/api/generate", {"prompt": "a", "suffix": "b"}), 400, "insert")
+        self.refuse(self.server.post("/api/generate", {"prompt": "a", "suffix": "b"}), 400,
+                    "insert")
         shown = self.succeed(self.server.post("/api/show", {"model": "demo-target"}))
         self.assertEqual(shown["capabilities"], ["completion"])
         self.assertEqual(shown["details"]["format"], "safetensors")
@@ -271,7 +273,8 @@ class Peers(Served):
             self.assertEqual(got, status, (path, body))
             self.assertIsInstance(body["error"], str, path)
         self.assertEqual(self.server.post("/v1/messages/nothing", {})[2]["type"], "error")
-        for path in ("/rerank", "/reranking", "/v1/rerank", "/v1/reranking", "/slots/0?action=save"):
+        for path in ("/rerank", "/reranking", "/v1/rerank", "/v1/reranking",
+                     "/slots/0?action=save"):
             body = self.refuse(self.server.post(path, {"query": "a", "documents": ["b"]}), 501,
                              "does not support")
             self.assertEqual((body["error"]["code"], body["error"]["type"]),
@@ -354,7 +357,8 @@ class Loading(unittest.TestCase):
             self.assertEqual((reply["done_reason"], reply["message"]["content"]), ("load", ""))
             soon, = [model["expires_at"] for model in server.get("/api/ps")[2]["models"]
                      if model["name"] == "b"]
-            left = time.mktime(time.strptime(soon, "%Y-%m-%dT%H:%M:%SZ")) - time.mktime(time.gmtime())
+            then = time.strptime(soon, "%Y-%m-%dT%H:%M:%SZ")
+            left = time.mktime(then) - time.mktime(time.gmtime())
             self.assertTrue(590 < left <= 600, left)
             reply = self.post(server, "/api/generate", model="a", prompt="", keep_alive=0)
             self.assertEqual(reply["done_reason"], "unload")

@@ -256,11 +256,13 @@ class Ollama(unittest.TestCase):
         running, = self.client.ps().models
         self.assertEqual((running.model, running.context_length), (MODEL, 512))
         self.assertGreater(running.size, 0)
-        self.assertEqual(running.details.parameter_size, self.client.list().models[0].details.parameter_size)
+        listed, = self.client.list().models
+        self.assertEqual(running.details, listed.details)
 
     def test_pulling_and_removing(self):
         self.assertEqual(self.client.pull(MODEL).status, "success")
-        self.assertEqual([part.status for part in self.client.pull(MODEL, stream=True)][-1], "success")
+        parts = list(self.client.pull(MODEL, stream=True))
+        self.assertEqual(parts[-1].status, "success")
         for change in (lambda: self.client.pull("llama3"), lambda: self.client.delete(MODEL),
                        lambda: self.client.copy(MODEL, "other")):
             with self.assertRaises(ollama.ResponseError) as caught:
