@@ -48,7 +48,8 @@ std::unique_ptr<LoadedModel> LoadFitted(const ModelSource& source, Precision pre
   auto fitted = FitDraft(BundledTarget()->model->config(), BundledTarget()->tokenizer,
                          std::move(opened).value());
   EXPECT_TRUE(fitted.ok()) << fitted.error().message;
-  return LoadModel(*fitted, std::make_shared<Device>(CoreSet{AvailableCores().front()}), precision);
+  return LoadModel(*fitted, std::make_shared<Device>(CoreSet{AvailableCores().front()}), precision)
+      .value();
 }
 
 std::vector<float> LogitsOf(const LoadedModel& loaded) {
