@@ -9,6 +9,7 @@
 #include "server/doors/embeddings.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
+#include "server/doors/ollama_models.h"
 #include "server/doors/openai.h"
 #include "server/doors/responses.h"
 #include "server/doors/tokenize.h"
@@ -42,8 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   for (const Door* door :
        {&ChatDoor(), &CompletionDoor(), &AnthropicDoor(), &ResponsesDoor(), &OllamaChatDoor(),
-        &OllamaGenerateDoor(), &LlamaCppDoor(), &EmbeddingsDoor(), &OllamaEmbedDoor(),
-        &OllamaEmbeddingsDoor(), &LlamaCppEmbeddingDoor()}) {
+        &OllamaGenerateDoor(), &LlamaCppDoor(), &LlamaCppInfillDoor(), &EmbeddingsDoor(),
+        &OllamaEmbedDoor(), &OllamaEmbeddingsDoor(), &LlamaCppEmbeddingDoor()}) {
     const auto parsed = door->read(body, {});
     CheckParsed(parsed);
     // Who is to read a body is found before it is read.
@@ -51,7 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   CheckParsed(ReadCountTokens(body, {}));
   CheckParsed(ReadApplyTemplate(body, {}));
-  (void)ReadOllamaShow(body, {});
+  (void)ReadOllamaModel(body, {});
+  (void)ReadOllamaKeeping(body);
   (void)ParseTokenizeRequest(body);
   (void)ParseDetokenizeRequest(body, 1000);
   return 0;
