@@ -264,7 +264,7 @@ TEST_F(Protocol, APredictionIsCopiedFromItsBeginningOn) {
   }
   // The prompt says how another answer began, which is not the one that is predicted.
   const std::vector<Token> prompt = {7, 8, prediction[0], 900, 901, 902, 7, 8};
-  EXPECT_EQ(PredictedTokensPerRound(prompt, {}, prediction), 1);
+  EXPECT_LT(PredictedTokensPerRound(prompt, {}, prediction), 1.1);
   EXPECT_GT(PredictedTokensPerRound(prompt, prediction, prediction), 15);
   std::vector<Token> changed = prediction;
   for (std::size_t i = 100; i < changed.size(); i += 100) changed[i] = 950;
