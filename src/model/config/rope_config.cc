@@ -148,11 +148,10 @@ RopeSpec ReadRope(ConfigFields& fields, int head_dim, const Context& context) {
   known.first = fields.IntOr("original_max_position_embeddings", 1, kMaxPositions, 0);
   usual.theta = fields.NumberOr("rope_theta", 1.0, kMostTheta, usual.theta);
   const double share = fields.NumberOr("partial_rotary_factor", 0.0, 1.0, 1.0);
-  const bool partial = fields.Has("partial_rotary_factor");
   known.share = share;
   const auto read = [&](const char* name) {
     ConfigFields rope = fields.Within(name);
-    double part = partial ? rope.NumberOr("partial_rotary_factor", 0.0, 1.0, share) : 1;
+    double part = rope.NumberOr("partial_rotary_factor", 0.0, 1.0, share);
     if (TypeOf(rope) == kProportional) part = 1;
     usual.dims = fields.IntOr("rotary_dims", 2, head_dim, static_cast<int>(head_dim * part));
     if (usual.dims < 2 || usual.dims % 2 != 0) {

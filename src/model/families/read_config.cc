@@ -103,6 +103,11 @@ Json AsClassReads(const Family& family, const Json& json) {
     const bool of_all = std::ranges::find(kFieldsOfAll, name) != std::end(kFieldsOfAll);
     if (of_all ? !value.is_null() : all.contains(name)) all[name] = value;
   }
+  constexpr const char* kShare = "partial_rotary_factor";
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    if (all.contains(kShare) || !all.contains(name) || !all[name].is_object()) continue;
+    if (all[name].value("rope_type", Json()) != "proportional") all[name].erase(kShare);
+  }
   return all;
 }
 
