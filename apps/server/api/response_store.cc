@@ -8,6 +8,15 @@ namespace {
 
 constexpr std::size_t kEntryBytes = 512;  // About what one takes beside its texts.
 
+// A chain that is let go of ends link by link, each within the one before: it must not be long.
+constexpr int kMostLinks = 256;
+
+int LinksOf(const KeptResponse* response) {
+  int links = 0;
+  for (; response != nullptr; response = response->before.get()) ++links;
+  return links;
+}
+
 std::size_t BytesOf(const KeptResponse* response) {
   std::size_t bytes = 0;
   for (; response != nullptr; response = response->before.get()) {
@@ -34,6 +43,10 @@ std::vector<ChatMessage> KeptResponse::Conversation() const {
 }
 
 void ResponseStore::Keep(const std::string& client, const std::string& id, KeptResponse response) {
+  if (LinksOf(&response) > kMostLinks) {
+    response.turns = response.Conversation();
+    response.before = nullptr;
+  }
   auto kept = std::make_shared<const KeptResponse>(std::move(response));
   const std::size_t bytes = BytesOf(kept.get());
   if (bytes > client_bytes_) return;

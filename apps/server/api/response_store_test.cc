@@ -49,6 +49,20 @@ TEST(ResponseStore, TheOldestOfAClientGo) {
   EXPECT_NE(store.Find("c", "2"), nullptr);
 }
 
+TEST(ResponseStore, AConversationMayBeLong) {
+  ResponseStore store;
+  store.Keep("a", "0", Saying("x"));
+  constexpr int kMany = 3000;
+  for (int i = 1; i < kMany; ++i) {
+    store.Keep("a", std::to_string(i), Saying("x", store.Find("a", std::to_string(i - 1))));
+  }
+  const auto last = store.Find("a", std::to_string(kMany - 1));
+  EXPECT_EQ(last->Conversation().size(), std::size_t{2 * kMany});
+  int links = 0;
+  for (const KeptResponse* one = last.get(); one != nullptr; one = one->before.get()) ++links;
+  EXPECT_LE(links, 256);
+}
+
 TEST(ResponseStore, AConversationCountsWhole) {
   // An early response that only a later one keeps alive is not kept for nothing.
   const std::string text(10'000, 'x');
