@@ -152,7 +152,10 @@ Result<ModelName> ParseModelName(std::string_view text) {
     }
   }
   name.repository = before.substr(0, at);
-  if (!IsRepository(name.repository)) return refuse("is no model's name");
+  // An address within an address would be another name when it is read again.
+  if (!IsRepository(name.repository) || InAddress(name.repository)) {
+    return refuse("is no model's name");
+  }
   return name;
 }
 
