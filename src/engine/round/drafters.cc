@@ -139,6 +139,7 @@ Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, const Tap
     const DrafterInfo& info = InfoOf(id);
     const bool always = info.needs == DrafterNeeds::kText && !info.baseline;
     if (always && before_[id] == nullptr) before_[id] = MakeDrafter(id, made_of);
+    has_[id] = before_[id] != nullptr;
     if (info.fallback && on_miss_[id] == nullptr) on_miss_[id] = MakeDrafter(id, made_of);
   }
   contexts_.reserve(static_cast<std::size_t>(max_batch));

@@ -69,8 +69,9 @@ class Drafters {
   Drafters(DraftersById before, const RetrievalBudget& budget, const TapStore* taps,
            const ByDrafter<TapPart>& parts, int vocabulary, int max_batch, TargetRoom target = {});
 
-  /// Whether there is a drafter for a mode that drafts before the pass.
-  bool Has(DrafterId drafter) const { return before_[drafter] != nullptr; }
+  /// Whether there is a drafter for a mode that drafts before the pass: always, or never. Any
+  /// thread.
+  bool Has(DrafterId drafter) const { return has_[drafter]; }
 
   /// Proposals for all sequences that draft before the pass and whose prompt is computed.
   void Propose(const RunningSet& running);
@@ -121,8 +122,9 @@ class Drafters {
   const int vocabulary_;
   const TargetRoom target_;
   DraftersById before_;
-  DraftersById on_miss_;                // Fallbacks.
-  RetrievalDrafter* retrieval_;         // ... of which this one also tells of likely outcomes.
+  ByDrafter<bool> has_{};        // Of these, however often one is exchanged: other threads ask.
+  DraftersById on_miss_;         // Fallbacks.
+  RetrievalDrafter* retrieval_;  // ... of which this one also tells of likely outcomes.
   std::vector<DraftContext> contexts_;  // Reused between rounds.
   SamplingParams greedy_;               // Likewise.
 };
