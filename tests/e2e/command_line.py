@@ -43,11 +43,12 @@ class CliTest(unittest.TestCase):
         self.assertRegex(result.stderr, r"\Aforetoken: [^\n]+\n\Z", arguments)
         self.assertIn(saying, result.stderr, arguments)
 
-    def shown_on_a_terminal(self, *arguments):
-        """What a command that succeeds writes to standard error, where that is a terminal."""
+    def shown_on_a_terminal(self, *arguments, stream="stderr"):
+        """What a command that succeeds writes to one of its streams, where that is a terminal."""
         reader, terminal = pty.openpty()
-        with subprocess.Popen([PROGRAM, *map(str, arguments)], stdout=subprocess.DEVNULL,
-                              stderr=terminal, env=CLEAN_ENVIRONMENT) as process:
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: terminal}
+        with subprocess.Popen([PROGRAM, *map(str, arguments)], env=CLEAN_ENVIRONMENT,
+                              **streams) as process:
             os.close(terminal)
             shown = b""
             try:

@@ -3,15 +3,12 @@
 texts_test.py PROGRAM SOURCE_DIRECTORY [TEST]..."""
 
 import json
-import os
 import pathlib
-import pty
-import subprocess
 import sys
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "server"))
-from command_line import CLEAN_ENVIRONMENT, PROGRAM, CliTest
+from command_line import PROGRAM, CliTest
 from serving import Serving
 
 # As editors of other systems save a text: with a mark at its beginning, in UTF-16.
@@ -96,20 +93,7 @@ class Texts(CliTest):
 
 class Terminals(CliTest):
     def shown(self, *arguments):
-        """What a command that succeeds writes to standard output, where that is a terminal."""
-        reader, terminal = pty.openpty()
-        with subprocess.Popen([PROGRAM, *map(str, arguments)], stdout=terminal,
-                              stderr=subprocess.DEVNULL, env=CLEAN_ENVIRONMENT) as process:
-            os.close(terminal)
-            shown = b""
-            try:
-                while data := os.read(reader, 4096):
-                    shown += data
-            except OSError:  # The terminal's other end is closed.
-                pass
-        os.close(reader)
-        self.assertEqual(process.returncode, 0)
-        return shown.decode()
+        return self.shown_on_a_terminal(*arguments, stream="stdout").decode()
 
     def test_no_text_commands_the_terminal(self):
         grammar = self.folder / "title.gbnf"
