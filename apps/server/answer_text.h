@@ -33,7 +33,7 @@ class AnswerText {
   /// In place of its end, where it has begun: an error.
   void Fail(const ApiError& error, std::string* out) const { writer_->Fail(error, out); }
 
-  // Of the choices that have ended.
+  // What follows is about the choices that have ended.
 
   /// Whether each of them could not follow its grammar further; beside one that ended well, another
   /// is only shorter.

@@ -23,7 +23,7 @@ struct FillMarks {
   bool complete() const { return prefix >= 0 && suffix >= 0 && middle >= 0; }
 };
 
-/// Those of a vocabulary, by the names that models have for them.
+/// The marks of a vocabulary, by the names that models have for them.
 FillMarks FindFillMarks(const Tokenizer& tokenizer);
 FillMarks FindFillMarks(std::span<const std::string_view> names);
 

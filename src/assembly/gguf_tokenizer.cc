@@ -49,7 +49,7 @@ class TokenizerKeys {
   }
 
  private:
-  /// Those of "tokenizer.chat_template" and, by their names, of "tokenizer.chat_template.NAME".
+  /// The templates of "tokenizer.chat_template" and, by name, "tokenizer.chat_template.NAME".
   ChatTemplates Templates() const {
     constexpr std::string_view kKey = "tokenizer.chat_template";
     ChatTemplates templates;

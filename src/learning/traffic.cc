@@ -131,7 +131,7 @@ Status Traffic::WriteNext(std::unique_lock<std::mutex>* lock) {
     waiting_bytes_ -= BytesOf(*text);
   }
   lock->unlock();
-  // Of the last token there are no states: nothing was decoded behind it.
+  // The last token has no states: nothing was decoded behind it.
   const Status written =
       text == nullptr ? writer_.Finish()
                       : writer_.Add(std::span(text->tokens).first(text->tokens.size() - 1),

@@ -162,7 +162,7 @@ TEST_F(SamplerTest, EachOptionAlone) {
     ExpectNaive({.temperature = temperature, .repetition_penalty = 0.7F});
     ExpectNaive({.temperature = temperature, .frequency_penalty = 0.4F});
     ExpectNaive({.temperature = temperature, .presence_penalty = -0.6F});
-    // Of 20 tokens of a prompt, 15 of output and up to 7 of a path.
+    // The text has 20 tokens of a prompt, 15 of output and up to 7 of a path.
     for (const int window : {0, 1, 3, 7, 16, 30, 64}) {
       ExpectNaive({.temperature = temperature,
                    .repetition_penalty = 1.3F,

@@ -143,7 +143,7 @@ class SpeculatorClient {
   bool HandleLaw(const LawMessage& message);
   bool HandleProposal(const ProposalMessage& message);
   bool HandleDraftPass(const DraftPassMessage& message);
-  // Of the target's vocabulary.
+  // Tokens are those of the target's vocabulary.
   bool IsToken(Token token) const { return token >= 0 && token < config_.vocabulary; }
   void SendOpen(const LiveSequence& sequence, Slot* slot);
   /// What it lacks of all positions but the last.

@@ -55,7 +55,7 @@ TEST(Half, HalfToFloatIsExact) {
   EXPECT_TRUE(std::isnan(HalfToFloat(0x7E00)));
 }
 
-// Of each format a tensor with one element, or block, that is not finite.
+// Each format gets a tensor with one element, or block, that is not finite.
 TEST(NotFinite, IsFoundInEveryFormat) {
   constexpr std::int64_t kElements = 5120;
   for (std::size_t number = 0; number < kWeightFormats; ++number) {

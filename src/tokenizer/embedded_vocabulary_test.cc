@@ -153,7 +153,7 @@ TEST(EmbeddedBpe, MarksThatEndTurnsEndATextWhateverTheKeysSay) {
     Vocabulary vocabulary = SmallBpe();
     const Token end = vocabulary.Add(mark, Embedded::kControl);
     EXPECT_THAT(vocabulary.Must()->eos(), testing::Contains(end)) << mark;
-    // Of gpt-oss several messages may follow one another.
+    // Several messages of gpt-oss may follow one another.
     vocabulary.Add("<|return|>", Embedded::kControl);
     EXPECT_EQ(testing::Value(vocabulary.Must()->eos(), testing::Contains(end)),
               std::string_view(mark) != "<|end|>");

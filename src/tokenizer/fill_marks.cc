@@ -11,7 +11,7 @@ namespace {
 
 using Mark = std::pair<std::string_view, Token FillMarks::*>;
 
-// Of StarCoder and Granite, Qwen and CodeGemma, DeepSeek, Code Llama, GLM.
+// The names of StarCoder and Granite, Qwen and CodeGemma, DeepSeek, Code Llama, GLM.
 constexpr Mark kMarks[] = {
     {"<fim_prefix>", &FillMarks::prefix},
     {"<fim-prefix>", &FillMarks::prefix},

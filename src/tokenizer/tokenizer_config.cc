@@ -100,7 +100,7 @@ ChatTemplates TemplatesOfConfig(const Json& config_json) {
   return templates;
 }
 
-/// Of files of their own; none where there are none.
+/// Templates in files of their own; none where there are none.
 Result<ChatTemplates> TemplatesOfFiles(const std::filesystem::path& directory) {
   ChatTemplates templates;
   const auto add = [&](const std::string& name, const std::filesystem::path& path) -> Status {

@@ -71,7 +71,7 @@ def excused(name, config):
     return ""
 
 
-# Of fields that have names as values.
+# These fields have names as values.
 CHOICES = {
     "hidden_act": ["silu", "gelu_pytorch_tanh", "gelu", "relu", "gelu_new"],
     "hidden_activation": ["silu", "gelu_pytorch_tanh", "gelu", "relu"],

@@ -31,7 +31,7 @@ V6 = ["2001:db8::1", "::", "::1", "fe80::1:2", "2001:db8:0:0:0:0:0:1", "::ffff:1
 NETWORK = ["10.0.0.0/8", "192.168.1.0/24", "10.128.0.0/9", "0.0.0.0/0", "10.1.2.3/32", "10.1.2.3"]
 NETWORK_V6 = ["2001:db8::/32", "::/0", "2001:db8::1/128", "2001:db8::1", "fe80::/64"]
 
-# Of each type texts that are let through.
+# Each type has texts that are let through.
 EXAMPLES = {
     uuid.UUID: [UUID.format(4)],
     **{getattr(pydantic, f"UUID{n}"): [UUID.format(n)] for n in (1, 3, 4, 5, 6, 7, 8)},

@@ -78,7 +78,7 @@ class OtherWriters(CliTest):
             tokens = values(writer)["tokenizer.ggml.tokens"].value
             types = values(writer)["tokenizer.ggml.token_type"].value
             scores = values(writer)["tokenizer.ggml.scores"].value
-            # Of the last three tokens, which the story has none of.
+            # The story has none of the last three tokens.
             self.assertFalse(set(self.tokens) & set(range(len(tokens) - 3, len(tokens))))
             tokens[-3:] = [tokens[self.tokens[0]], tokens[self.tokens[1]], b""]
             scores[-3:] = [0.0] * 3

@@ -8,7 +8,7 @@
 namespace foretoken::server {
 namespace {
 
-// Of the bundled model's tokens any may stand for marks.
+// Any tokens of the bundled model may stand for marks.
 constexpr FillMarks kMarks = {.prefix = 100, .suffix = 101, .middle = 102, .pad = 103};
 
 class GapPromptTest : public testing::Test {

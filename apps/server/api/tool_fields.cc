@@ -201,7 +201,7 @@ std::string ChosenFunction(bool flat, FieldReader* fields) {
   return name;
 }
 
-// Of the functions those that may be called: the template is not told of the others.
+// The template is told of the functions that may be called, and of no others.
 void ReadAllowedTools(bool flat, FieldReader* fields, ApiRequest* request) {
   std::vector<std::string> names;
   const Json* tools = fields->Find("tools");

@@ -13,7 +13,7 @@
 namespace foretoken::server {
 namespace {
 
-// Of the processor, whatever else it does.
+// A limit of processor time: other work on the machine does not count.
 constexpr double kSoonSeconds = 6;
 
 // An object of so many members.

@@ -238,7 +238,7 @@ std::string_view ErrorType(const ApiError& error) {
   }
 }
 
-// Of a prompt that is too long in llama.cpp's words, and with its members.
+// A prompt that is too long is said in llama.cpp's words, and with its members.
 std::string ErrorBody(const ApiError& error) {
   OrderedJson inner = {
       {"code", error.status}, {"message", BoundedMessage(error)}, {"type", ErrorType(error)}};

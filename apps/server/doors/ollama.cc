@@ -266,7 +266,7 @@ std::unique_ptr<ReplyWriter> Writer(const ApiRequest& request, ReplyHead head,
   return std::make_unique<LineWriter>(request, std::move(head), tokenizer, chat);
 }
 
-// Of a prompt that is too long in Ollama's words.
+// A prompt that is too long is said in Ollama's words.
 std::string Sentence(const ApiError& error) {
   if (!error.too_long.has_value()) return BoundedMessage(error);
   const PromptTooLong& prompt = *error.too_long;

@@ -23,7 +23,7 @@ struct OllamaKeeping {
 
   bool unloads() const { return asks_nothing && keep == std::chrono::nanoseconds::zero(); }
 };
-/// Of a body that is no JSON object, nothing: its door says what is wrong.
+/// A body that is no JSON object says nothing: its door says what is wrong.
 Result<OllamaKeeping> ReadOllamaKeeping(std::string_view body);
 
 /// A time as Ollama's clients write it: seconds, or "5m", "1h30m"; less than 0 is for ever.

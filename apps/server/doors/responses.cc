@@ -24,7 +24,7 @@ class TurnCalls {
  public:
   explicit TurnCalls(std::vector<ChatMessage>* messages) : messages_(messages) {}
 
-  // Of the last turn.
+  // Adds a call to the last turn.
   void Add(OrderedJson call) {
     if (turn_ != messages_->size()) Put();
     turn_ = messages_->size();

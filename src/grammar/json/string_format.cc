@@ -159,7 +159,7 @@ std::string Either(const std::string& a, const std::string& b) {
 
 constexpr std::string_view kJsonPointer = "(?:/(?:[^/~]|~0|~1)*)*";
 
-// Of those that pydantic writes and JSON Schema does not know.
+// These formats pydantic writes and JSON Schema does not know.
 std::string PythonContent(std::string_view format) {
   if (format == "ipvanyaddress") return Either(Ipv4(), Ipv6());
   if (format == "ipv4network") return Ipv4Network();

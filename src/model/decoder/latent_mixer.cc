@@ -7,7 +7,7 @@
 namespace foretoken {
 namespace {
 
-// Of the norms within, whatever that of the model's other norms is.
+// The epsilon of the norms within, whatever that of the model's other norms is.
 constexpr float kEpsilon = 1e-6F;
 
 // Copies `width` numbers that are rotated with their neighbours, so that number i is rotated with

@@ -26,7 +26,7 @@ constexpr TensorName kNames[] = {
     {"experts.down.bias", "mlp.experts.down_proj_bias", ""},
 };
 
-// Of kClampedSwish.
+// The slope of kClampedSwish.
 constexpr double kSwishSlope = 1.702;
 
 // What the class has.

@@ -40,7 +40,7 @@ std::optional<int> LayerOf(bool gguf, std::string_view name) {
   return layer;
 }
 
-// Of towers and what brings their outputs to the model's width, in GGUF files.
+// Names of towers and of what brings their outputs to the model's width, in GGUF files.
 constexpr std::string_view kGgufAudioPrefixes[] = {"a.", "mm.a."};
 constexpr std::string_view kGgufVisionPrefixes[] = {"v.", "mm.", "s.", "resampler.", "adapter."};
 

@@ -216,7 +216,7 @@ TEST(GgufConfig, OllamasNames) {
   EXPECT_EQ(Config(builder)->at("rope_local_base_freq"), 5000);
 }
 
-// Of models that see Ollama's files leave out what all of them have.
+// Ollama's files of models that see leave out what all of them have.
 TEST(GgufConfig, Gemma3RotatesAsItsMakersSay) {
   const auto rotation = [](bool sees, bool said) {
     GgufBuilder builder;
