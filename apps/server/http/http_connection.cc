@@ -193,7 +193,7 @@ void HttpConnection::ParseBody() {
   error_code error;
   while (!parser_->is_done() && in_.size() > 0) {
     in_.consume(parser_->put(in_.data(), error));
-    if (!MayHold(parser_->get().body().size())) {
+    if (!HoldBody(parser_->get().body().size())) {
       return Refuse(503, "the server is taking too many large requests at once; try again later");
     }
     if (error == http::error::need_more) {
@@ -233,10 +233,10 @@ void HttpConnection::Refuse(int status, const std::string& sentence) {
   Answer(shared_->app.refuse(status, sentence));
 }
 
-// Whether there is room for a body that has come to `bytes`; it counts from here on. A small one is
+// Counts a body that has come to `bytes`; false where there is no room for it. A small one is
 // taken whatever others hold, so that who sends large ones does not shut the others out: there are
 // no more of these than connections.
-bool HttpConnection::MayHold(std::size_t bytes) const {
+bool HttpConnection::HoldBody(std::size_t bytes) {
   body_count_->Set(bytes);
   return bytes <= kSmallBody || shared_->bodies_bytes <= shared_->limits.bodies_bytes;
 }

@@ -110,7 +110,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Answering();
   void Refuse(int status, const std::string& sentence);
   void RefuseBody();
-  bool MayHold(std::size_t bytes) const;
+  bool HoldBody(std::size_t bytes);
 
   // By its exchange.
   void Answer(HttpReply reply);
