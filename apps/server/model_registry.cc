@@ -8,7 +8,6 @@
 #include <fstream>
 #include <limits>
 #include <optional>
-#include <ranges>
 #include <tuple>
 #include <utility>
 

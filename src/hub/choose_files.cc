@@ -154,8 +154,8 @@ GgufKind KindFor(ModelUse use) {
   return use == ModelUse::kDraft ? GgufKind::kDrafter : GgufKind::kModel;
 }
 
-// Those that a name may mean which does not name a file. A repository may be of drafters alone, and
-// a draft may be any model.
+// The models that a name without a file may mean. A repository may be of drafters alone, and a
+// draft may be any model.
 std::vector<GgufModel> CandidatesFor(ModelUse use, const std::vector<GgufModel>& models) {
   std::vector<GgufModel> first = OfKind(models, KindFor(use));
   if (!first.empty()) return first;

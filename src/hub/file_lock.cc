@@ -23,7 +23,7 @@ Result<std::optional<FileLock>> FileLock::Try(const fs::path& path, Kind kind) {
   fs::create_directories(path.parent_path(), ignored);
   FileLock lock(open(path.c_str(), O_RDWR | O_CREAT | kFlags, 0664));
   if (lock.descriptor_ < 0) {
-    // That of another account, or in a cache that is only read, can be locked all the same.
+    // A lock of another account, or in a cache that is only read, can be locked all the same.
     const int reason = errno;
     lock.descriptor_ = open(path.c_str(), O_RDONLY | kFlags);
     if (lock.descriptor_ < 0) return CannotWrite(path, reason);

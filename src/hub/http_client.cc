@@ -46,7 +46,7 @@ bool MayPass(int status) {
   return status == kTimeout || status == kTooMany || (status >= 500 && status <= 599);
 }
 
-// Of the last answer, or of one before it that redirected (from 0 on).
+// A header of the last answer, or of one before it that redirected (from 0 on).
 std::string HeaderOf(CURL* easy, const char* name, int answer = -1) {
   curl_header* header = nullptr;
   const bool found = curl_easy_header(easy, name, 0, CURLH_HEADER, answer, &header) == CURLHE_OK;

@@ -22,7 +22,7 @@ class HubClient {
 
   /// What the repository holds at the revision. kUnavailable where the hub cannot be reached.
   Result<HubListing> List();
-  /// Of files of a commit whose size and hash the listing did not say: asks for them one by one.
+  /// Asks, file by file, for the sizes and hashes that the listing of a commit did not say.
   Status AskForContents(std::span<HubFile> files, const std::string& commit);
   std::string UrlOf(const HubFile& file, const std::string& commit) const;
   /// HttpClient::FetchAll of what UrlOf gives; an error says what the hub's refusal means.

@@ -316,7 +316,7 @@ TEST(EmbeddedVocabulary, ACharacterMayBeThereTwice) {
   EXPECT_THAT(characters.Must()->Encode("A", false, false), ElementsAre(kByte0 + 'A'));
 }
 
-// Of two tokens with one spelling the mark stands in texts, above all one that a key names; a model
+// Where two tokens have one spelling, texts get the mark, above all one that a key names; a model
 // that writes the other means the same.
 TEST(EmbeddedVocabulary, OfTwoTheMarkIsMadeOfText) {
   for (const bool pieces : {false, true}) {

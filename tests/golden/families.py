@@ -254,7 +254,7 @@ FAMILIES = {
                           shared_expert_intermediate_size=32),
 }
 
-# Those that are there a second time, as transformers 5.24 saves them in its own form: with experts
+# These are there a second time, as transformers 5.24 saves them in its own form: with experts
 # stacked, and with what is newer in config.json.
 SAVED = ("deepseek_v2", "deepseek_v3", "gemma4", "gemma4-small", "glm4_moe", "granitemoe",
          "granitemoehybrid", "granitemoeshared", "ministral3", "mixtral", "olmoe", "qwen2_moe",

@@ -8,7 +8,8 @@ namespace foretoken {
 namespace {
 
 constexpr std::int64_t kChainWaitNs = 200'000;
-// Of one wait: where it took longer, this process stood still itself, as the speculator may have.
+// What one wait counts at most: where it took longer, this process stood still itself, as the
+// speculator may have.
 constexpr std::int64_t kLongestWaitNs = 50 * kChainWaitNs;
 
 // Cuts a proposal of the speculator to what can be emitted. Of one that was drawn the leading nodes

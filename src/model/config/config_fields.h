@@ -31,7 +31,7 @@ class ConfigFields : public JsonObject {
   const Status& status() const { return *status_; }
   /// Whether there are none.
   bool empty() const { return json_ == nullptr || json_->empty(); }
-  /// Those of another object, named `name`, which outlives what is returned.
+  /// The fields of another object, named `name`, which outlives what is returned.
   ConfigFields At(const Json& json, const char* name) { return {&json, Path(name), status_}; }
   /// One token or a list of tokens; negative ones mean none.
   std::vector<Token> Tokens(const char* name, int vocabulary);

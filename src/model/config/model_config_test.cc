@@ -171,7 +171,7 @@ TEST(ModelConfigTest, TwoRotationsMustSayTheSame) {
   EXPECT_EQ(older->ropes.at(0).scaling.factor, 2);
 }
 
-// Of models that see besides, whose own class says whether the head is the table.
+// The class of a model that sees besides says whether the head is the table.
 TEST(ModelConfigTest, TheOuterTieCounts) {
   const auto tied = [](const char* type, const json& outer, const json& inner) {
     json text = Minimal();
