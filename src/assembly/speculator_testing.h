@@ -41,9 +41,14 @@ inline std::unique_ptr<SpeculatorClient> StartTestSpeculator(Model* draft, Devic
       },
       "in the test");
   EXPECT_TRUE(host.ok());
-  return std::make_unique<SpeculatorClient>(
+  auto client = std::make_unique<SpeculatorClient>(
       std::move(host).value(), config,
       [](const std::string& warning) { ADD_FAILURE() << warning; });
+  // As engines do: a speculator that has not said hello is not asked, so that what a run prepares
+  // would depend on when its thread is started.
+  const Status ready = client->WaitReady();
+  EXPECT_TRUE(ready.ok());
+  return client;
 }
 
 }  // namespace foretoken
