@@ -53,6 +53,65 @@ TEST_P(ThreadPoolTest, WorkOfOneCallIsVisibleToTheNext) {
   for (const int value : values) EXPECT_EQ(value, 500);
 }
 
+TEST_P(ThreadPoolTest, SharesEachItemOutOnce) {
+  ThreadPool pool(Workers(GetParam()));
+  for (const int count : {1, 2, 7, 64, 1000}) {
+    for (const int piece : {1, 3, 50, 5000}) {
+      std::vector<std::atomic<int>> taken(static_cast<std::size_t>(count));
+      std::vector<std::atomic<bool>> working(static_cast<std::size_t>(pool.size()));
+      pool.Share(count, piece, [&](int worker, std::int64_t begin, std::int64_t end) {
+        EXPECT_FALSE(working[static_cast<std::size_t>(worker)].exchange(true));
+        EXPECT_LT(begin, end);
+        if (pool.size() > 1) {
+          EXPECT_LE(end - begin, piece);
+        }
+        for (std::int64_t i = begin; i < end; ++i) ++taken[static_cast<std::size_t>(i)];
+        working[static_cast<std::size_t>(worker)] = false;
+      });
+      for (const std::atomic<int>& times : taken) ASSERT_EQ(times, 1);
+    }
+  }
+}
+
+// As if the core of each worker in turn were taken away once it has begun: it stays in its first
+// piece until all other pieces are done, which others must do.
+TEST_P(ThreadPoolTest, NobodyWaitsForMoreThanThePieceThatAWorkerHasBegun) {
+  ThreadPool pool(Workers(GetParam()));
+  if (pool.size() == 1) return;
+  for (int held = 0; held < pool.size(); ++held) {
+    std::atomic<int> done = 0;
+    std::atomic<bool> is_held = false;
+    // A worker that comes late, or never, finds nothing to be held up by.
+    pool.Share(64, 1, [&](int worker, std::int64_t, std::int64_t) {
+      if (worker == held && !is_held.exchange(true)) {
+        while (done < 63) std::this_thread::yield();
+      }
+      ++done;
+    });
+    EXPECT_EQ(done, 64);
+  }
+}
+
+TEST_P(ThreadPoolTest, SharedWorkOfOneCallIsVisibleToTheNext) {
+  ThreadPool pool(Workers(GetParam()));
+  constexpr std::size_t kCount = 40;
+  std::vector<int> values(kCount, 0);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<int> next(kCount);
+    pool.Share(kCount, 3, [&](int, std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        next[i] = values[(i + 17) % kCount] + 1;
+      }
+    });
+    values = next;
+    // A call to all workers in between finds them wherever they are.
+    std::atomic<int> calls = 0;
+    if (round % 50 == 0) pool.Run([&](int, int) { ++calls; });
+    EXPECT_EQ(calls, round % 50 == 0 ? pool.size() : 0);
+  }
+  for (const int value : values) EXPECT_EQ(value, 500);
+}
+
 TEST_P(ThreadPoolTest, StopsWhileWorkersSpinOrSleep) {
   for (int round = 0; round < 20; ++round) {
     ThreadPool pool(Workers(GetParam()));
