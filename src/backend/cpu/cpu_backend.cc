@@ -256,12 +256,9 @@ class CpuBackend final : public Backend {
       for (std::int64_t task = 0; task < tasks; ++task) run(0, task);
       return;
     }
-    // Contexts differ in length, so workers take the next task when they are done with one.
-    std::atomic<std::int64_t> next{0};
-    pool_->Run([&](int worker, int) {
-      for (std::int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
-        run(worker, task);
-      }
+    // One by one, since contexts differ in length.
+    pool_->Share(tasks, 1, [&](int worker, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t task = begin; task < end; ++task) run(worker, task);
     });
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/thread_pool.h"
@@ -10,7 +11,11 @@ namespace foretoken::cpu {
 /// waking spinning workers costs.
 inline constexpr std::int64_t kWorthSharing = 200'000;
 
-/// Calls work(worker, begin, end) for shares of [0, count), in parallel if it is worth it. `pool`
+/// Pieces of a share at most. Workers that run alike fast have alike much to do in any number; one
+/// that is slower leaves pieces to others.
+inline constexpr std::int64_t kPieces = 8;
+
+/// Calls work(worker, begin, end) for pieces of [0, count), in parallel if it is worth it. `pool`
 /// may be null.
 template <typename Work>
 void ShareWork(ThreadPool* pool, std::int64_t count, std::int64_t cost, const Work& work) {
@@ -18,11 +23,9 @@ void ShareWork(ThreadPool* pool, std::int64_t count, std::int64_t cost, const Wo
     work(0, std::int64_t{0}, count);
     return;
   }
-  pool->Run([&](int worker, int workers) {
-    const std::int64_t begin = count * worker / workers;
-    const std::int64_t end = count * (worker + 1) / workers;
-    if (begin < end) work(worker, begin, end);
-  });
+  const std::int64_t pieces = pool->size() * std::clamp(cost / (2 * kWorthSharing * pool->size()),
+                                                        std::int64_t{1}, kPieces);
+  pool->Share(count, (count + pieces - 1) / pieces, work);
 }
 
 }  // namespace foretoken::cpu

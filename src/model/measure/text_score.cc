@@ -168,9 +168,8 @@ Status TextScorer::Pass() {
   const float* reference = nullptr;
   if (readers_.size() > 1) reference = readers_[1].model->Forward(batch_, readers_[1].kv).values;
   row_scores_.resize(targets_.size());
-  device_->pool().Run([&](int worker, int workers) {
-    for (std::size_t row = static_cast<std::size_t>(worker); row < targets_.size();
-         row += static_cast<std::size_t>(workers)) {
+  device_->pool().Share(std::ssize(targets_), 1, [&](int, std::int64_t begin, std::int64_t end) {
+    for (auto row = static_cast<std::size_t>(begin); row < static_cast<std::size_t>(end); ++row) {
       row_scores_[row] = ScoreOf(row, logits, reference);
     }
   });
