@@ -97,6 +97,7 @@ class Bench {
   std::shared_ptr<LanguageModel> target_on_all_;
   std::vector<EncodedSet> sets_;
   int engine_context_ = 0;
+  NeighbourPlan neighbour_;
   std::vector<Contestant> contestants_;
   std::vector<SetResult> results_;
   BenchContext context_;
@@ -104,6 +105,7 @@ class Bench {
 
 Status Bench::Load() {
   FT_RETURN_IF_ERROR(options_.generation.Finish());
+  FT_ASSIGN_OR_RETURN(neighbour_, NeighbourPlan::Read(options_.neighbour));
   if (!options_.drafters.empty()) {
     FT_ASSIGN_OR_RETURN(drafters_, ParseDrafters(options_.drafters));
   }
@@ -365,6 +367,7 @@ Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
       // Every mode is first, second ... equally often, so that a drift of the machine favours none.
       const std::size_t m = (i + turn) % contestants_.size();
       progress->SetLabel(fmt::format("{}: {}", set.name, contestants_[m].label));
+      const Neighbour beside(neighbour_, options_.generation.sampling.seed + turn);
       FT_ASSIGN_OR_RETURN(
           outputs, RunGroup(&contestants_[m], prompts, begin, options_.generation.stop.max_tokens));
       result.modes[m].Add(outputs);
@@ -416,6 +419,7 @@ nlohmann::json Bench::Meta() const {
     if (knee > 0) meta["knee_rows"][contestant.label] = knee;
   }
   if (options_.target_delay_us > 0) meta["target_delay_us"] = options_.target_delay_us;
+  if (!neighbour_.cores.empty()) meta["neighbour"] = neighbour_.Describe();
   if (options_.scripted_answers) {
     meta["scripted_answers"] = answers_.size();
   } else if (script_) {
@@ -448,6 +452,9 @@ Result<int> Bench::Report() const {
   }
   text += fmt::format("; temperature {:g}, batch {}\n", options_.generation.sampling.temperature,
                       options_.batch);
+  if (!neighbour_.cores.empty()) {
+    text += fmt::format("Beside a neighbour {}\n", neighbour_.Describe().get<std::string>());
+  }
   for (const SetResult& set : results_) text += "\n" + RenderSet(set, context_);
   FT_RETURN_IF_ERROR(WriteReport(options_.files, report, text, RenderBenchReport));
   std::fflush(stdout);
@@ -469,6 +476,8 @@ Result<int> Bench::Report() const {
 Result<int> Bench::Run() {
   FT_RETURN_IF_ERROR(Load());
   FT_RETURN_IF_ERROR(EncodePrompts());
+  // What engines measure before they serve is measured beside the neighbour too.
+  auto beside = std::make_unique<Neighbour>(neighbour_, options_.generation.sampling.seed);
   FT_RETURN_IF_ERROR(MakeContestants());
   std::size_t runs = 0;
   for (const EncodedSet& set : sets_) {
@@ -477,6 +486,7 @@ Result<int> Bench::Run() {
   {
     ProgressBar progress("Warming up", static_cast<std::int64_t>(runs));
     FT_RETURN_IF_ERROR(WarmUp());
+    beside.reset();
     for (const EncodedSet& set : sets_) {
       FT_ASSIGN_OR_RETURN(results_.emplace_back(), RunSet(set, &progress));
     }

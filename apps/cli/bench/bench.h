@@ -7,6 +7,7 @@
 #include "cli/common/prompts.h"
 #include "cli/common/report_output.h"
 #include "cli/load/bench_server.h"
+#include "cli/load/neighbour.h"
 #include "cli/options/options.h"
 
 namespace foretoken {
@@ -24,6 +25,7 @@ struct BenchOptions : DecodingOptions {
   bool scripted_answers = false;
   std::int64_t target_delay_us = 0;
   ReportFiles files;
+  NeighbourOptions neighbour;
   ServerBenchOptions server;
 };
 

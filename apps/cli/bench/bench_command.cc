@@ -75,6 +75,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   AddConstraintOptions(command, &options->constraint);
   AddStopOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
+  AddNeighbourOptions(command, &options->neighbour);
   AddServerBenchOptions(command, &options->server);
   output("--json", &options->files.json, "FILE", "Write the report as JSON; - for the output");
   output("--html", &options->files.html, "FILE", "Write the report as a page with plots");
@@ -90,6 +91,8 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
     *chosen = [options, command]() -> Result<int> {
       if (options->server.url.empty()) return RunBench(*options);
       FT_RETURN_IF_ERROR(CheckServerBenchOptions(*command));
+      options->server.modes = options->modes;
+      options->server.neighbour = options->neighbour;
       return RunServerBench(options->server, options->prompts, options->generation, options->files);
     };
   });

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/terminal.h"
+#include "cli/load/mode_comparison.h"
 
 namespace foretoken {
 namespace {
@@ -50,8 +51,28 @@ json CommonBody(const LoadContent& content) {
   return body;
 }
 
-json Meta(const ServerBenchOptions& options, const LoadContent& content, const LoadShape& shape,
-          const std::vector<PromptSet>& sets) {
+// The load that a server gets, whatever the mode.
+struct LoadPlan {
+  ServerAccess access;
+  std::vector<PromptSet> sets;
+  LoadContent content;
+  LoadShape shape;
+  NeighbourPlan neighbour;
+  std::size_t count = 0;  // Requests of a round.
+  int warm_up = 0;
+
+  // The warm-up goes on in the prompts where the measurement ends, so that it fills no prefix
+  // cache for prompts to be measured unless they repeat anyway.
+  std::vector<LoadRequest> Requests(const std::string& mode, std::size_t begin,
+                                    std::size_t number) const {
+    LoadContent of_mode = content;
+    if (!mode.empty()) of_mode.extra["speculative"]["mode"] = mode;
+    return MakeLoadRequests(sets, of_mode, begin, number);
+  }
+};
+
+json Meta(const ServerBenchOptions& options, const LoadPlan& plan) {
+  const auto& [access, sets, content, shape, neighbour, count, warm_up] = plan;
   const SamplingParams& sampling = content.generation.sampling;
   json meta = {
       {"version", FORETOKEN_VERSION},
@@ -71,17 +92,41 @@ json Meta(const ServerBenchOptions& options, const LoadContent& content, const L
   if (!content.extra.empty()) meta["body"] = Dump(content.extra);
   if (options.goals.ttft_ms) meta["slo_ttft_ms"] = *options.goals.ttft_ms;
   if (options.goals.tpot_ms) meta["slo_tpot_ms"] = *options.goals.tpot_ms;
+  if (!options.modes.empty()) meta["rounds"] = options.rounds;
+  if (!neighbour.cores.empty()) meta["neighbour"] = neighbour.Describe();
   return meta;
 }
 
-std::vector<LoadRecord> Measure(const ServerAccess& access, const std::vector<LoadRequest>& warm_up,
-                                const std::vector<LoadRequest>& requests, const LoadShape& shape) {
-  ProgressBar progress("Warming up", static_cast<std::int64_t>(requests.size()));
-  LoadShape at_once = shape;
+// Each mode is first, second ... equally often, so that a drift of the machine favours none.
+std::vector<ModeLoad> Measure(const LoadPlan& plan, const std::vector<std::string>& modes,
+                              std::size_t rounds) {
+  ProgressBar progress("Warming up", static_cast<std::int64_t>(plan.count * modes.size() * rounds));
+  LoadShape at_once = plan.shape;
   at_once.rate = 0;
-  RunLoad(access, warm_up, at_once, [] {});
-  progress.SetLabel("Requests");
-  return RunLoad(access, requests, shape, [&] { progress.Advance(); });
+  std::vector<ModeLoad> loads;
+  for (const std::string& mode : modes) {
+    const Neighbour beside(plan.neighbour, plan.shape.seed);
+    RunLoad(plan.access, plan.Requests(mode, plan.count, plan.warm_up), at_once, [] {});
+    loads.push_back({mode, {}});
+  }
+  for (std::size_t round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < modes.size(); ++i) {
+      ModeLoad& load = loads[(i + round) % modes.size()];
+      progress.SetLabel(load.mode.empty() ? "Requests" : load.mode);
+      const Neighbour beside(plan.neighbour, plan.shape.seed + round);
+      load.rounds.push_back(RunLoad(plan.access, plan.Requests(load.mode, 0, plan.count),
+                                    plan.shape, [&] { progress.Advance(); }));
+    }
+  }
+  return loads;
+}
+
+Result<std::vector<std::string>> ModeNames(const std::string& list) {
+  if (list.empty()) return std::vector<std::string>{""};
+  FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ParseModes(list));
+  std::vector<std::string> names;
+  for (const Mode mode : modes) names.emplace_back(ModeName(mode));
+  return names;
 }
 
 }  // namespace
@@ -137,6 +182,9 @@ void AddServerBenchOptions(CLI::App* command, ServerBenchOptions* options) {
       ->check(Between(0.1, 1e6));
   add("--body", &options->body, "JSON",
       R"(Entries to add to every request, as in {"speculative":{"mode":"sd"}})");
+  add("--rounds", &options->rounds, "N",
+      "With --modes: how often each mode has its turn with all requests (default 4)")
+      ->check(Between(1, 1000));
   add("--slo-ttft-ms", &options->goals.ttft_ms, "MS", "Goodput: longest time to the first text")
       ->check(Between(0.0, 1e9));
   add("--slo-tpot-ms", &options->goals.tpot_ms, "MS", "Goodput: longest time per output token")
@@ -147,7 +195,8 @@ Status CheckServerBenchOptions(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const std::string& group = option->get_group();
     const bool understood = group == kGroup || group == "Prompts" || group == "Sampling" ||
-                            group == "Stopping" || group == "Output";
+                            group == "Stopping" || group == "Output" || group == "Neighbour" ||
+                            option->check_lname("modes");
     const bool local = option->check_lname("prompt-tokens");
     if (option->count() > 0 && (!understood || local)) {
       return InvalidInput(
@@ -186,43 +235,65 @@ std::vector<LoadRequest> MakeLoadRequests(const std::vector<PromptSet>& sets,
   return requests;
 }
 
+namespace {
+
+Result<LoadPlan> PlanLoad(const ServerBenchOptions& options, const PromptOptions& prompts,
+                          GenerationOptions generation) {
+  FT_RETURN_IF_ERROR(generation.Finish());
+  LoadPlan plan{.content = {prompts, std::move(generation), options.model, {}},
+                .shape = options.shape};
+  FT_ASSIGN_OR_RETURN(plan.content.extra,
+                      ParseBodyEntries("--body", options.body, R"({"speculative":{"mode":"sd"}})"));
+  FT_ASSIGN_OR_RETURN(plan.neighbour, NeighbourPlan::Read(options.neighbour));
+  FT_ASSIGN_OR_RETURN(plan.access, AccessTo(options.url, options.api_key, options.timeout_s));
+  FT_ASSIGN_OR_RETURN(plan.sets, ReadPromptSets(prompts));
+  if (plan.content.model.empty()) {
+    FT_ASSIGN_OR_RETURN(plan.content.model, FirstModel(plan.access));
+  }
+  plan.count = options.requests > 0 ? options.requests : CountPrompts(plan.sets, prompts);
+  plan.shape.seed = plan.content.generation.sampling.seed;
+  if (plan.shape.concurrency == 0) {
+    plan.shape.concurrency =
+        plan.shape.rate > 0 ? static_cast<int>(std::min<std::size_t>(plan.count, kMaxConnections))
+                            : 1;
+  }
+  plan.warm_up =
+      options.warm_up >= 0 ? options.warm_up : std::min(plan.shape.concurrency, kMaxWarmUp);
+  return plan;
+}
+
+}  // namespace
+
 Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOptions& prompts,
                            GenerationOptions generation, const ReportFiles& files) {
-  FT_RETURN_IF_ERROR(generation.Finish());
-  LoadContent content{prompts, std::move(generation), options.model, {}};
-  FT_ASSIGN_OR_RETURN(content.extra,
-                      ParseBodyEntries("--body", options.body, R"({"speculative":{"mode":"sd"}})"));
-  FT_ASSIGN_OR_RETURN(const ServerAccess access,
-                      AccessTo(options.url, options.api_key, options.timeout_s));
-  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets, ReadPromptSets(prompts));
-  if (content.model.empty()) {
-    FT_ASSIGN_OR_RETURN(content.model, FirstModel(access));
-  }
-  const std::size_t count = options.requests > 0 ? options.requests : CountPrompts(sets, prompts);
-  LoadShape shape = options.shape;
-  shape.seed = content.generation.sampling.seed;
-  if (shape.concurrency == 0) {
-    shape.concurrency =
-        shape.rate > 0 ? static_cast<int>(std::min<std::size_t>(count, kMaxConnections)) : 1;
-  }
-  const int warm_up =
-      options.warm_up >= 0 ? options.warm_up : std::min(shape.concurrency, kMaxWarmUp);
-  // The warm-up goes on in the prompts where the measurement ends, so that it fills no prefix cache
-  // for prompts to be measured unless they repeat anyway.
-  const std::vector<LoadRecord> records =
-      Measure(access, MakeLoadRequests(sets, content, count, warm_up),
-              MakeLoadRequests(sets, content, 0, count), shape);
+  FT_ASSIGN_OR_RETURN(const std::vector<std::string> modes, ModeNames(options.modes));
+  FT_ASSIGN_OR_RETURN(const LoadPlan plan, PlanLoad(options, prompts, std::move(generation)));
+  const bool compares = !options.modes.empty();
+  const std::vector<ModeLoad> loads = Measure(plan, modes, compares ? options.rounds : 1);
 
-  const json load = LoadJson(records, options.goals);
-  const json report = {{"meta", Meta(options, content, shape, sets)},
-                       {"definitions", LoadDefinitions()},
-                       {"load", load}};
-  const std::string text =
-      fmt::format("{} at {}: {}, {} connections, temperature {:g}\n\n{}", content.model,
-                  options.url, report["meta"]["arrivals"].get<std::string>(), shape.concurrency,
-                  content.generation.sampling.temperature, RenderLoad(load));
-  FT_RETURN_IF_ERROR(WriteReport(files, report, text, RenderLoadReport));
-  return load["errors"].empty() ? 0 : 1;
+  json report = {{"meta", Meta(options, plan)}, {"definitions", LoadDefinitions()}};
+  std::string text =
+      fmt::format("{} at {}: {}, {} connections, temperature {:g}\n", plan.content.model,
+                  options.url, report["meta"]["arrivals"].get<std::string>(),
+                  plan.shape.concurrency, plan.content.generation.sampling.temperature);
+  if (!plan.neighbour.cores.empty()) {
+    text += fmt::format("Beside a neighbour {}\n", plan.neighbour.Describe().get<std::string>());
+  }
+  if (compares) {
+    report["modes"] = ModesJson(loads, options.goals);
+    text += "\n" + RenderModes(report["modes"]);
+  } else {
+    report["load"] = LoadJson(loads.front().rounds, options.goals);
+    text += "\n" + RenderLoad(report["load"]);
+  }
+  FT_RETURN_IF_ERROR(
+      WriteReport(files, report, text, compares ? RenderModesReport : RenderLoadReport));
+  const bool failed = std::ranges::any_of(loads, [](const ModeLoad& load) {
+    return std::ranges::any_of(load.rounds, [](const auto& round) {
+      return !std::ranges::all_of(round, &LoadRecord::ok);
+    });
+  });
+  return failed ? 1 : 0;
 }
 
 }  // namespace foretoken

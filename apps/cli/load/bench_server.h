@@ -9,6 +9,7 @@
 #include "cli/common/report_output.h"
 #include "cli/load/bench_server_load.h"
 #include "cli/load/bench_server_report.h"
+#include "cli/load/neighbour.h"
 #include "cli/options/options.h"
 
 namespace foretoken {
@@ -24,6 +25,9 @@ struct ServerBenchOptions {
   double timeout_s = 600;
   std::string body;  ///< A JSON object whose entries are added to every request.
   LoadGoals goals;
+  std::string modes;  ///< To compare, of Foretoken's server; empty: what requests get anyway.
+  int rounds = 4;     ///< Turns of each mode.
+  NeighbourOptions neighbour;
 };
 
 /// What requests say.

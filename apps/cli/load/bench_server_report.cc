@@ -42,19 +42,21 @@ json LatencyJson(const std::vector<double>& values_ns) {
   return latency;
 }
 
-json ErrorsJson(const std::vector<LoadRecord>& records) {
-  json errors = json::object();
+void AddErrors(const std::vector<LoadRecord>& records, json* errors) {
   for (const LoadRecord& record : records) {
     if (record.ok()) continue;
-    json& entry = errors[record.error];
+    json& entry = (*errors)[record.error];
     if (entry.is_null()) entry = {{"count", 0}, {"example", record.message}};
     entry["count"] = entry["count"].get<int>() + 1;
   }
-  return errors;
 }
 
-// From the first start to the last end, and the most requests that were under way at once.
-json TimesJson(const std::vector<LoadRecord>& records) {
+struct LoadTimes {
+  std::int64_t duration_ns = 0;  // From the first start to the last end.
+  int peak = 0;                  // The most requests that were under way at once.
+};
+
+LoadTimes TimesOf(const std::vector<LoadRecord>& records) {
   std::vector<std::pair<std::int64_t, int>> changes;
   for (const LoadRecord& record : records) {
     changes.emplace_back(record.start_ns, 1);
@@ -64,8 +66,7 @@ json TimesJson(const std::vector<LoadRecord>& records) {
   int now = 0;
   int peak = 0;
   for (const auto& [time, change] : changes) peak = std::max(peak, now += change);
-  const std::int64_t duration_ns = changes.back().first - changes.front().first;
-  return {{"duration_s", static_cast<double>(duration_ns) / 1e9}, {"peak_in_flight", peak}};
+  return {changes.back().first - changes.front().first, peak};
 }
 
 // Sums over the completed requests.
@@ -96,34 +97,6 @@ struct Totals {
     }
   }
 };
-
-// Name and value of every figure that is not a distribution.
-std::vector<std::pair<std::string, std::string>> Figures(const json& load) {
-  const auto number = [&](const char* key) { return load[key].get<double>(); };
-  const auto count = [&](const char* key) { return fmt::format("{:.0f}", number(key)); };
-  const auto rate = [&](const char* key) { return FormatNumber(number(key)); };
-  const auto share = [&](const char* key) { return FormatPercent(number(key)); };
-  std::vector<std::pair<std::string, std::string>> figures = {
-      {"completed", fmt::format("{} of {}", count("completed"), count("requests"))},
-      {"duration", FormatDuration(number("duration_s") * 1e9)},
-      {"requests/s", rate("requests_per_s")},
-      {"output tokens/s", rate("output_tokens_per_s")},
-      {"output tokens",
-       count("output_tokens") + (load["tokens_counted_by"] == "usage" ? "" : " (chunks)")},
-      {"most in flight", count("peak_in_flight")},
-  };
-  if (load.contains("total_tokens_per_s")) {
-    figures.emplace_back("tokens/s with prompts", rate("total_tokens_per_s"));
-  }
-  if (load.contains("goodput_per_s")) {
-    figures.emplace_back("goodput, requests/s",
-                         fmt::format("{} ({})", rate("goodput_per_s"), share("good_share")));
-  }
-  if (load.contains("acceptance_rate")) {
-    figures.emplace_back("draft tokens accepted", share("acceptance_rate"));
-  }
-  return figures;
-}
 
 std::string LatencyTable(const json& load) {
   TextTable table({"ms", "mean", "p50", "p90", "p99"});
@@ -175,32 +148,70 @@ bool LoadGoals::MetBy(const LoadRecord& record) const {
   return !tpot_ms || record.tpot_ns().value_or(0) <= *tpot_ms * kNsPerMs;
 }
 
-json LoadJson(const std::vector<LoadRecord>& records, const LoadGoals& goals) {
-  Totals totals;
-  for (const LoadRecord& record : records) {
-    if (record.ok()) totals.Add(record, goals);
+std::vector<std::pair<std::string, std::string>> LoadFigures(const json& load) {
+  const auto number = [&](const char* key) { return load[key].get<double>(); };
+  const auto count = [&](const char* key) { return fmt::format("{:.0f}", number(key)); };
+  const auto rate = [&](const char* key) { return FormatNumber(number(key)); };
+  const auto share = [&](const char* key) { return FormatPercent(number(key)); };
+  std::vector<std::pair<std::string, std::string>> figures = {
+      {"completed", fmt::format("{} of {}", count("completed"), count("requests"))},
+      {"duration", FormatDuration(number("duration_s") * 1e9)},
+      {"requests/s", rate("requests_per_s")},
+      {"output tokens/s", rate("output_tokens_per_s")},
+      {"output tokens",
+       count("output_tokens") + (load["tokens_counted_by"] == "usage" ? "" : " (chunks)")},
+      {"most in flight", count("peak_in_flight")},
+  };
+  if (load.contains("total_tokens_per_s")) {
+    figures.emplace_back("tokens/s with prompts", rate("total_tokens_per_s"));
   }
-  json load = TimesJson(records);
-  const double seconds = load["duration_s"];
+  if (load.contains("goodput_per_s")) {
+    figures.emplace_back("goodput, requests/s",
+                         fmt::format("{} ({})", rate("goodput_per_s"), share("good_share")));
+  }
+  if (load.contains("acceptance_rate")) {
+    figures.emplace_back("draft tokens accepted", share("acceptance_rate"));
+  }
+  return figures;
+}
+
+json LoadJson(const std::vector<std::vector<LoadRecord>>& rounds, const LoadGoals& goals) {
+  Totals totals;
+  LoadTimes times;
+  json errors = json::object();
+  std::size_t requests = 0;
+  for (const std::vector<LoadRecord>& records : rounds) {
+    for (const LoadRecord& record : records) {
+      if (record.ok()) totals.Add(record, goals);
+    }
+    const LoadTimes of_round = TimesOf(records);
+    times.duration_ns += of_round.duration_ns;
+    times.peak = std::max(times.peak, of_round.peak);
+    AddErrors(records, &errors);
+    requests += records.size();
+  }
+  const double seconds = static_cast<double>(times.duration_ns) / 1e9;
   const auto per_second = [&](auto count) {
     return seconds > 0 ? static_cast<double>(count) / seconds : 0.0;
   };
-  load.update({
-      {"requests", records.size()},
+  json load = {
+      {"duration_s", seconds},
+      {"peak_in_flight", times.peak},
+      {"requests", requests},
       {"completed", totals.completed},
-      {"errors", ErrorsJson(records)},
+      {"errors", std::move(errors)},
       {"output_tokens", totals.output},
       {"tokens_counted_by", totals.all_counted ? "usage" : "chunks"},
       {"requests_per_s", per_second(totals.completed)},
       {"output_tokens_per_s", per_second(totals.output)},
-  });
+  };
   if (totals.input > 0) {
     load["input_tokens"] = totals.input;
     load["total_tokens_per_s"] = per_second(totals.input + totals.output);
   }
   if (goals.any()) {
     load["goodput_per_s"] = per_second(totals.good);
-    load["good_share"] = totals.good / static_cast<double>(records.size());
+    load["good_share"] = totals.good / static_cast<double>(requests);
   }
   if (totals.drafted > 0) {
     load["draft_tokens"] = totals.drafted;
@@ -234,7 +245,7 @@ json LoadDefinitions() {
 std::string RenderLoad(const json& load) {
   std::string text;
   std::size_t width = 0;
-  const auto figures = Figures(load);
+  const auto figures = LoadFigures(load);
   for (const auto& [name, value] : figures) width = std::max(width, DisplayWidth(name));
   for (const auto& [name, value] : figures) {
     text += fmt::format("  {:<{}}  {}\n", name, width, value);
@@ -252,7 +263,7 @@ std::string RenderLoadReport(const json& report) {
   const std::string body = "<h1>Foretoken bench: a server under load</h1>\n" +
                            MetaList(report["meta"]) +
                            "<section><h2>Figures</h2>\n<div class=\"card\">" +
-                           DefinitionList(Figures(load)) + "</div></section>\n";
+                           DefinitionList(LoadFigures(load)) + "</div></section>\n";
   return HtmlPage("Foretoken bench", body + ErrorList(load["errors"]) + LatencyCards(load));
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/load/bench_server_load.h"
@@ -18,7 +19,7 @@ struct LoadGoals {
   bool MetBy(const LoadRecord& record) const;
 };
 
-/// The figures of a run, the report's "load":
+/// The figures of all `rounds`, the report's "load":
 ///
 ///     {"requests", "completed", "errors": {kind: {"count", "example"}}, "duration_s",
 ///      "peak_in_flight", "output_tokens", "input_tokens", "tokens_counted_by": "usage" | "chunks",
@@ -27,10 +28,15 @@ struct LoadGoals {
 ///      "ttft_ms" | "tpot_ms" | "itl_ms" | "e2e_ms":
 ///          {"mean", "p50", "p90", "p99", "histogram": [[edge, count], ...]},
 ///      "draft_tokens", "draft_accepted", "acceptance_rate"}  // where the server tells
-nlohmann::json LoadJson(const std::vector<LoadRecord>& records, const LoadGoals& goals);
+///
+/// The time between two rounds does not count.
+nlohmann::json LoadJson(const std::vector<std::vector<LoadRecord>>& rounds, const LoadGoals& goals);
 
 /// What each figure means, for the report's "definitions".
 nlohmann::json LoadDefinitions();
+
+/// Name and value of every figure that is not a distribution. `load` is LoadJson's.
+std::vector<std::pair<std::string, std::string>> LoadFigures(const nlohmann::json& load);
 
 /// The figures for a terminal, at most 100 columns wide. `load` is LoadJson's.
 std::string RenderLoad(const nlohmann::json& load);

@@ -123,7 +123,7 @@ TEST(LoadJson, HasTheFiguresOfItsDefinitions) {
   refused.message = "the queue is full";
   records.push_back(refused);
 
-  const json load = LoadJson(records, {.ttft_ms = 20, .tpot_ms = 7});
+  const json load = LoadJson({records}, {.ttft_ms = 20, .tpot_ms = 7});
   EXPECT_EQ(load["requests"], 3);
   EXPECT_EQ(load["completed"], 2);
   EXPECT_EQ(load["errors"], json({{"http 429", {{"count", 1}, {"example", "the queue is full"}}}}));
@@ -149,10 +149,23 @@ TEST(LoadJson, HasTheFiguresOfItsDefinitions) {
   EXPECT_THAT(html, HasSubstr("p50 20.0, p90 28.0, p99 29.8 ms"));
 }
 
+TEST(LoadJson, OfSeveralRoundsCountsNoTimeBetweenThem) {
+  LoadRecord refused = Completed(5'000, {}, 5'010);
+  refused.error = "http 429";
+  const json load =
+      LoadJson({{Completed(0, {10, 20}, 20)}, {Completed(5'000, {5'010}, 5'080), refused}}, {});
+  EXPECT_DOUBLE_EQ(load["duration_s"].get<double>(), 0.1);
+  EXPECT_EQ(load["peak_in_flight"], 2);
+  EXPECT_EQ(load["requests"], 3);
+  EXPECT_EQ(load["completed"], 2);
+  EXPECT_EQ(load["errors"]["http 429"]["count"], 1);
+  EXPECT_DOUBLE_EQ(load["output_tokens_per_s"].get<double>(), 30);
+}
+
 TEST(LoadJson, OfNothingCompletedHasNoLatencies) {
   LoadRecord refused;
   refused.error = "connection";
-  const json load = LoadJson({refused}, {});
+  const json load = LoadJson({{refused}}, {});
   EXPECT_EQ(load["completed"], 0);
   EXPECT_FALSE(load.contains("ttft_ms"));
   EXPECT_FALSE(load.contains("goodput_per_s"));
