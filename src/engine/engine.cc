@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "engine/inbox.h"
 #include "engine/round/auto_planning.h"
+#include "engine/round/disturbance.h"
 #include "engine/round/drafters.h"
 #include "engine/round/emitter.h"
 #include "engine/round/mask_work.h"
@@ -110,6 +111,8 @@ struct Engine::Impl {
   Verifier verifier;
   Emitter emitter;
   RoundTimer timer;
+  PassWatch watch;
+  Disturbance disturbance;
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -326,9 +329,12 @@ bool Engine::Impl::Step() {
   EndSpeculationOfPreempted();
   if (!planned) return true;
   if (ahead.has_value()) ahead->SendRetrieved(round, running(), &drafters);
+  watch.Begin(round.pass_ns);
   const std::int64_t pass_start = NowNs();
   const Logits logits = target_pass.Run();
   timer.RecordPass(pass_start, NowNs(), &round);
+  round.disturbed =
+      disturbance.Observe(pass_start + round.pass_ns, round.pass_ns, watch.End(device->pool()));
 
   if (ahead.has_value()) {
     const DraftPasses drafted = ahead->TakeNews();

@@ -184,6 +184,7 @@ void LearnedModel::ObserveAsking(DrafterId drafter, double us) {
 
 void LearnedModel::ObservePass(const PassObservation& pass, double round_us, bool settled) {
   for (Source& source : sources_) source.Fade(kKeepUnobserved);
+  if (pass.disturbed) return;
   ObserveTimes(pass, settled);
   if (!pass.mode.has_value() || pass.predicted == 0) return;
   if (pass.mode != Mode::kAr && !settled) return;

@@ -32,8 +32,9 @@ struct PassObservation {
   /// Means of SequenceEstimate's over the sequences for which plans are made; 0: there are none.
   double predicted = 0;
   Workload predicted_at;
-  bool chosen = false;  ///< The mode was this planner's choice.
-  int rounds = 1;       ///< Rounds that this one stands for: the others were alike.
+  bool chosen = false;     ///< The mode was this planner's choice.
+  bool disturbed = false;  ///< Other programs held the pass up: its times teach nothing.
+  int rounds = 1;          ///< Rounds that this one stands for: the others were alike.
 
   Workload load() const { return {.batch = sequences, .context = context}; }
 };

@@ -142,6 +142,7 @@ void AutoPlanning::Learn(const Round& round, int rounds) {
                        .lookahead = round.pass[0]->plan.lookahead,
                        .mode = round.pass[0]->plan.mode,
                        .predicted_at = {.batch = 0, .context = 0},
+                       .disturbed = round.disturbed,
                        .rounds = rounds};
   SequenceEstimate nobody;
   int planned = 0;

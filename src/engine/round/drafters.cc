@@ -109,7 +109,7 @@ void RetrievalBudget::ObserveRound(const Round& round) {
     const bool priced = sequence->plan.mode == Mode::kSssd && IsPriced(sequence->plan);
     if (asked_ && priced && sequence->verifies) worth_.ObserveAnswer(WorthOf(*sequence));
   }
-  if (round.prefills || round.gap_ns < 0) return;
+  if (round.prefills || round.gap_ns < 0 || round.disturbed) return;
   const auto sequences = static_cast<int>(round.pass.size());
   const int tokens = EmittedTokens(round);
   worth_.ObserveRound(sequences, tokens, Microseconds(round.all_ns));

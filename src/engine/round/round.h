@@ -18,6 +18,7 @@ struct Round {
   std::vector<Sequence*> pass;  ///< Of the target, oldest first.
   int rows = 0;                 ///< Of that pass.
   bool prefills = false;        ///< Some sequence computes other tokens than its last one.
+  bool disturbed = false;       ///< Other programs held the pass up: its time teaches nothing.
 
   std::int64_t wait_ns = 0;    ///< For proposals, before the pass.
   std::int64_t choose_ns = 0;  ///< Noise and choice of all visited rows.

@@ -180,7 +180,7 @@ void SpeculationAhead::Dispatch(Sequence* sequence, bool wants_jit) {
 }
 
 void SpeculationAhead::ObserveRound(const Round& round) {
-  if (round.prefills || round.gap_ns < 0) return;
+  if (round.prefills || round.gap_ns < 0 || round.disturbed) return;
   worth_.ObserveRound(static_cast<int>(round.pass.size()), EmittedTokens(round),
                       Microseconds(round.all_ns));
 }

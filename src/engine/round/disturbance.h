@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/thread_pool.h"
+#include "base/wait_clock.h"
+
+namespace foretoken {
+
+/// For how long the threads of a pool waited for their cores while a pass ran. Belongs to the
+/// thread that owns the pool.
+class PassWatch {
+ public:
+  /// Before a pass that may take about as long as `expected_ns`.
+  void Begin(std::int64_t expected_ns);
+  /// After it: nanoseconds of all threads together, and of the workers since the pass before.
+  std::int64_t End(const ThreadPool& pool);
+
+ private:
+  WaitClock owner_;
+  bool watches_owner_ = false;
+  std::int64_t workers_ns_ = 0;  // ThreadPool::waited_ns when the pass before ended.
+};
+
+/// Whether passes are held up by other programs just now, so that how long they take says nothing
+/// about what they computed.
+class Disturbance {
+ public:
+  /// A pass that ended `now_ns` took `pass_ns`, and its threads waited `waited_ns` for their cores.
+  /// True where its time teaches nothing: they waited in it, or shortly before. Where it has been
+  /// like that for most of a minute passes teach all the same: other programs are then a part of
+  /// the machine.
+  bool Observe(std::int64_t now_ns, std::int64_t pass_ns, std::int64_t waited_ns);
+
+ private:
+  std::int64_t calm_from_ns_ = 0;
+  double share_ = 0;  // Of the time lately, in which passes were disturbed.
+};
+
+}  // namespace foretoken
