@@ -54,6 +54,26 @@ TEST(LearnedModel, LearnsRowsBesideTheDraft) {
   EXPECT_NEAR(model.target.us(4, 64), 1200, 1);
 }
 
+// A neighbour's burst fell into rounds of four rows: that says nothing about four rows.
+TEST(LearnedModel, LearnsNoPricesOfPassesThatOthersHeldUp) {
+  CostModel prior;
+  prior.target = Passes({1, 4, 8, 16}, {1000, 1200, 2000, 4000});
+  LearnedModel learned(prior);
+  const PassObservation plain{.pass_us = 1000, .mode = Mode::kAr};
+  PassObservation drafts{.rows = 4, .pass_us = 1200, .tokens = 2, .mode = Mode::kNgram};
+  for (int i = 0; i < 50; ++i) Observe(&learned, i % 2 == 0 ? plain : drafts);
+  drafts.pass_us = 2400;
+  drafts.disturbed = true;
+  const double before = learned.records().Report()[Mode::kNgram].tokens_per_second;
+  for (int i = 0; i < 500; ++i) Observe(&learned, drafts);
+  EXPECT_NEAR(learned.Model({}).target.us(4, 64), 1200, 1);
+  EXPECT_NEAR(learned.Model({}).target.us(1, 64), 1000, 1);
+  EXPECT_EQ(learned.records().Report()[Mode::kNgram].tokens_per_second, before);
+  drafts.disturbed = false;
+  for (int i = 0; i < 500; ++i) Observe(&learned, drafts);
+  EXPECT_GT(learned.Model({}).target.us(4, 64), 2000) << "what is not held up is slow by itself";
+}
+
 // A round's wait is one pass over the block's rows, whatever K is.
 TEST(LearnedModel, LearnsPassesThatSaySeveralTokens) {
   CostModel prior;

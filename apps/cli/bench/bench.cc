@@ -452,9 +452,7 @@ Result<int> Bench::Report() const {
   }
   text += fmt::format("; temperature {:g}, batch {}\n", options_.generation.sampling.temperature,
                       options_.batch);
-  if (!neighbour_.cores.empty()) {
-    text += fmt::format("Beside a neighbour {}\n", neighbour_.Describe().get<std::string>());
-  }
+  text += neighbour_.Sentence();
   for (const SetResult& set : results_) text += "\n" + RenderSet(set, context_);
   FT_RETURN_IF_ERROR(WriteReport(options_.files, report, text, RenderBenchReport));
   std::fflush(stdout);

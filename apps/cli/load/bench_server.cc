@@ -276,9 +276,7 @@ Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOption
       fmt::format("{} at {}: {}, {} connections, temperature {:g}\n", plan.content.model,
                   options.url, report["meta"]["arrivals"].get<std::string>(),
                   plan.shape.concurrency, plan.content.generation.sampling.temperature);
-  if (!plan.neighbour.cores.empty()) {
-    text += fmt::format("Beside a neighbour {}\n", plan.neighbour.Describe().get<std::string>());
-  }
+  text += plan.neighbour.Sentence();
   if (compares) {
     report["modes"] = ModesJson(loads, options.goals);
     text += "\n" + RenderModes(report["modes"]);

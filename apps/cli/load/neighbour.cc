@@ -92,6 +92,11 @@ nlohmann::json NeighbourPlan::Describe() const {
                      FormatCores(cores), lengths.least_s, lengths.most_s);
 }
 
+std::string NeighbourPlan::Sentence() const {
+  if (cores.empty()) return {};
+  return fmt::format("Beside a neighbour {}\n", Describe().get<std::string>());
+}
+
 Neighbour::Neighbour(const NeighbourPlan& plan, std::uint64_t seed) {
   try {
     for (const int core : plan.cores) {

@@ -64,6 +64,8 @@ struct NeighbourPlan {
   static Result<NeighbourPlan> Read(const NeighbourOptions& options);
   /// For the "meta" of a report; null where there is no neighbour.
   nlohmann::json Describe() const;
+  /// A line for a report's text; empty where there is none.
+  std::string Sentence() const;
 };
 
 /// Keeps the plan's cores busy in bursts, with a thread on each, from its construction to its
