@@ -145,13 +145,15 @@ CoreSplit DefaultCoreSplit(const std::vector<int>& available) {
   return split;
 }
 
-void PinCurrentThread(int core) {
+void PinThread(pthread_t thread, int core) {
   (void)AvailableCores();  // Found before the mask is narrowed.
   AffinityMask mask = {};
   CPU_SET_S(core, sizeof(mask), mask.data());
   // A refusal only costs speed.
-  (void)pthread_setaffinity_np(pthread_self(), sizeof(mask), mask.data());
+  (void)pthread_setaffinity_np(thread, sizeof(mask), mask.data());
 }
+
+void PinCurrentThread(int core) { PinThread(pthread_self(), core); }
 
 void UnpinCurrentThread() {
   AffinityMask mask = {};

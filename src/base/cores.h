@@ -1,5 +1,7 @@
 #pragma once
 
+#include <pthread.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +43,9 @@ CoreSplit DefaultCoreSplit(const std::vector<int>& available);
 /// Pins the calling thread to one core. Threads and processes that it starts inherit that.
 /// Failure (a container without permission) is harmless.
 void PinCurrentThread(int core);
+
+/// The same for another thread of this process, which runs.
+void PinThread(pthread_t thread, int core);
 
 /// Lets the calling thread run on every core that the process had at first.
 void UnpinCurrentThread();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -92,6 +93,7 @@ struct ThreadPool::Shared {
   // not begun yet, so that nobody has to write all shares before a call.
   struct alignas(64) Share {
     std::atomic<std::uint64_t> next{0};
+    std::atomic<std::int64_t> waited_ns{0};  // Its worker, for its core.
   };
   static constexpr int kItemBits = 24;
   static constexpr std::int64_t kMostItems = (std::int64_t{1} << kItemBits) - 1;
@@ -122,7 +124,6 @@ struct ThreadPool::Shared {
   alignas(64) std::atomic<int> sleepers{0};
   std::atomic<std::uint32_t> wakings{0};
   std::atomic<bool> stop{false};
-  std::atomic<std::int64_t> waited_ns{0};
 };
 
 std::uint64_t ThreadPool::Shared::Begin(const Work& work) {
@@ -267,12 +268,16 @@ void ThreadPool::Worker::Sleep() {
 
 void ThreadPool::Worker::OfferCore() {
   sched_yield();
-  shared_.waited_ns.fetch_add(clock_.Take(), std::memory_order_relaxed);
+  shared_.shares[static_cast<std::size_t>(index_)].waited_ns.fetch_add(clock_.Take(),
+                                                                       std::memory_order_relaxed);
   turn_ends_ns_ = NowNs() + kTurnNs;
 }
 
 ThreadPool::ThreadPool(CoreSet cores)
-    : cores_(std::move(cores)), shared_(std::make_unique<Shared>(static_cast<int>(cores_.size()))) {
+    : cores_(std::move(cores)),
+      core_of_(cores_.begin(), cores_.end()),
+      seen_waited_(cores_.size()),
+      shared_(std::make_unique<Shared>(static_cast<int>(cores_.size()))) {
   FT_CHECK(!cores_.empty(), "a thread pool needs at least one core");
   try {
     for (int worker = 1; worker < size(); ++worker) {
@@ -296,10 +301,31 @@ void ThreadPool::Stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::Adopt() { PinCurrentThread(cores_[0]); }
+void ThreadPool::Adopt() { PinCurrentThread(core_of_[0]); }
 
 std::int64_t ThreadPool::waited_ns() const {
-  return shared_->waited_ns.load(std::memory_order_relaxed);
+  std::int64_t sum = 0;
+  for (const Shared::Share& share : shared_->shares) {
+    sum += share.waited_ns.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+void ThreadPool::MoveOwner() {
+  std::size_t best = 0;
+  std::int64_t least = 0;
+  for (std::size_t worker = 1; worker < core_of_.size(); ++worker) {
+    const std::int64_t waited = shared_->shares[worker].waited_ns.load(std::memory_order_relaxed);
+    const std::int64_t lately = waited - std::exchange(seen_waited_[worker], waited);
+    if (best == 0 || lately < least) {
+      best = worker;
+      least = lately;
+    }
+  }
+  if (best == 0) return;
+  std::swap(core_of_[0], core_of_[best]);
+  PinThread(threads_[best - 1].native_handle(), core_of_[best]);
+  PinCurrentThread(core_of_[0]);
 }
 
 void ThreadPool::RunAll(Thunk thunk, const void* context) {

@@ -32,6 +32,10 @@ class ThreadPool {
   /// the pool began: other programs had their cores. What a worker waits for now counts once it
   /// runs again. Nanoseconds; any thread.
   std::int64_t waited_ns() const;
+  /// The owner changes cores with the worker that has waited least for its own since the last such
+  /// change: no call begins without the owner, whatever the others could do. With one core nothing
+  /// happens.
+  void MoveOwner();
 
   /// Calls `work(worker, size())` on every worker at once and returns when all are done.
   template <typename Work>
@@ -79,6 +83,8 @@ class ThreadPool {
   void Stop();
 
   CoreSet cores_;
+  std::vector<int> core_of_;               // By worker.
+  std::vector<std::int64_t> seen_waited_;  // Likewise, up to the owner's last move.
   std::unique_ptr<Shared> shared_;
   std::int64_t expected_ = 0;  // Of what workers have finished, once the call is over.
   std::vector<std::thread> threads_;

@@ -1,6 +1,7 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <chrono>
 #include <numeric>
@@ -110,6 +111,36 @@ TEST_P(ThreadPoolTest, SharedWorkOfOneCallIsVisibleToTheNext) {
     EXPECT_EQ(calls, round % 50 == 0 ? pool.size() : 0);
   }
   for (const int value : values) EXPECT_EQ(value, 500);
+}
+
+int CoreMask() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  EXPECT_EQ(sched_getaffinity(0, sizeof(mask), &mask), 0);
+  int cores = 0;
+  for (int core = 0; core < 8; ++core) cores |= CPU_ISSET(core, &mask) ? 1 << core : 0;
+  return cores;
+}
+
+TEST(ThreadPool, OwnerChangesCoresWithAWorker) {
+  const std::vector<int> cores = AvailableCores();
+  if (cores.size() < 2 || cores[0] >= 8 || cores[1] >= 8) GTEST_SKIP() << "two cores are needed";
+  std::thread([&] {
+    ThreadPool pool({cores[0], cores[1]});
+    pool.Adopt();
+    const auto cores_of = [&] {
+      std::vector<int> masks(2);
+      pool.Run([&](int worker, int) { masks[static_cast<std::size_t>(worker)] = CoreMask(); });
+      return masks;
+    };
+    const std::vector<int> before = cores_of();
+    EXPECT_EQ(before, std::vector({1 << cores[0], 1 << cores[1]}));
+    pool.MoveOwner();
+    EXPECT_EQ(cores_of(), std::vector({1 << cores[1], 1 << cores[0]}));
+    pool.MoveOwner();
+    EXPECT_EQ(cores_of(), before);
+    EXPECT_EQ(pool.cores(), CoreSet({cores[0], cores[1]}));
+  }).join();
 }
 
 TEST_P(ThreadPoolTest, StopsWhileWorkersSpinOrSleep) {

@@ -82,6 +82,8 @@ struct Engine::Impl {
   // A round, in this order.
   bool Step();
   void Attach();
+  // After a pass: whether other programs have held it up.
+  void WatchCores(std::int64_t now_ns);
   void TakeInbox();
   void TakeDraft(DraftExchange* draft);
   void WorkOnMasks();
@@ -113,6 +115,7 @@ struct Engine::Impl {
   RoundTimer timer;
   PassWatch watch;
   Disturbance disturbance;
+  OwnersCore owners_core;
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -333,8 +336,7 @@ bool Engine::Impl::Step() {
   const std::int64_t pass_start = NowNs();
   const Logits logits = target_pass.Run();
   timer.RecordPass(pass_start, NowNs(), &round);
-  round.disturbed =
-      disturbance.Observe(pass_start + round.pass_ns, round.pass_ns, watch.End(device->pool()));
+  WatchCores(pass_start + round.pass_ns);
 
   if (ahead.has_value()) {
     const DraftPasses drafted = ahead->TakeNews();
@@ -358,6 +360,13 @@ bool Engine::Impl::Step() {
     if (sequence->finish.has_value()) Retire(sequence);
   }
   return true;
+}
+
+void Engine::Impl::WatchCores(std::int64_t now_ns) {
+  ThreadPool& pool = device->pool();
+  const CoreWaits waits = watch.End(pool);
+  round.disturbed = disturbance.Observe(now_ns, round.pass_ns, waits);
+  if (owners_core.Observe(round.pass_ns, waits, pool.size())) pool.MoveOwner();
 }
 
 void Engine::Impl::Attach() {

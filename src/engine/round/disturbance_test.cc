@@ -14,7 +14,7 @@ class DisturbanceTest : public testing::Test {
  protected:
   bool Pass(std::int64_t waited_ns) {
     now_ns_ += 5 * kMs;
-    return disturbance_.Observe(now_ns_, 5 * kMs, waited_ns);
+    return disturbance_.Observe(now_ns_, 5 * kMs, {.workers_ns = waited_ns});
   }
 
   std::int64_t now_ns_ = 1'000 * kMs;
@@ -49,6 +49,22 @@ TEST_F(DisturbanceTest, ThatNeverEndsIsHowTheMachineIs) {
   EXPECT_TRUE(Pass(2 * kMs)) << "after a while without it, it is an exception again";
 }
 
+TEST(OwnersCore, IsLeftWhereTheOwnerLosesMoreThanTheWorkers) {
+  // Twenty passes of 5 ms: twice what is judged at once.
+  const auto moves = [](const CoreWaits& waits, int threads) {
+    OwnersCore owners_core;
+    int count = 0;
+    for (int i = 0; i < 20; ++i) count += owners_core.Observe(5 * kMs, waits, threads) ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(moves({.owner_ns = 2 * kMs}, 2), 2);
+  EXPECT_EQ(moves({.owner_ns = 2 * kMs}, 1), 0) << "there is no other core";
+  EXPECT_EQ(moves({.owner_ns = kMs / 2}, 2), 0) << "it is not worth it";
+  EXPECT_EQ(moves({.owner_ns = 2 * kMs, .workers_ns = 2 * kMs}, 2), 0) << "all cores are taken";
+  EXPECT_EQ(moves({.owner_ns = 2 * kMs, .workers_ns = 2 * kMs}, 4), 2) << "one of three workers'";
+  EXPECT_EQ(moves({.workers_ns = 4 * kMs}, 2), 0);
+}
+
 TEST(PassWatch, SeesWhenItsThreadWaitsForItsCore) {
   ThreadPool pool({AvailableCores().front()});
   std::thread([&] {
@@ -57,10 +73,11 @@ TEST(PassWatch, SeesWhenItsThreadWaitsForItsCore) {
     watch.Begin(kMs);
     // What does not run although it could is what a sleep looks like from outside.
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    EXPECT_GE(watch.End(pool), 25 * kMs);
+    EXPECT_GE(watch.End(pool).owner_ns, 25 * kMs);
     watch.Begin(0);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    EXPECT_EQ(watch.End(pool), 0) << "passes that are expected to be short are not watched";
+    EXPECT_EQ(watch.End(pool).owner_ns, 0)
+        << "passes that are expected to be short are not watched";
   }).join();
 }
 
