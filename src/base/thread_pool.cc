@@ -49,16 +49,18 @@ bool SpinBriefly(const Done& done) {
 
 }  // namespace
 
-// What the owner of a pool and its workers share. Items of a call are claimed one piece after the
-// other, each worker's share by itself first; no worker has to come to a Share, and one that comes
+// What the owner of a pool and its workers share. The items of a call are claimed piece by piece,
+// each worker's share by itself first; no worker has to come to a Share, and one that comes
 // late finds nothing to claim.
 struct ThreadPool::Shared {
   // What there is to do in a call.
   struct Work {
     Thunk thunk = nullptr;
     const void* context = nullptr;
-    std::int64_t count = 0;  // Of items; 0: a Run, of which each worker does its part.
-    std::int64_t piece = 1;
+    std::int64_t count = 0;  // Of items.
+    std::int64_t piece = 1;  // Items of a piece, and ...
+    std::int64_t pieces =
+        0;  // ... how many there are; 0: a Run, of which each worker does its part.
   };
   // The work of a call, where the owner may write that of a later one while a worker reads: what it
   // has read counts where the number is the same before and after it (a sequence lock).
@@ -70,6 +72,7 @@ struct ThreadPool::Shared {
       context_.store(work.context, std::memory_order_release);
       count_.store(work.count, std::memory_order_release);
       piece_.store(work.piece, std::memory_order_release);
+      pieces_.store(work.pieces, std::memory_order_release);
       // Sequentially consistent, as is `sleepers`: a worker sees the call, or the owner that it
       // sleeps.
       number_.store(number);
@@ -78,7 +81,8 @@ struct ThreadPool::Shared {
     // False where the owner has gone on to another call.
     bool Get(std::uint64_t number, Work* work) const {
       *work = {thunk_.load(std::memory_order_acquire), context_.load(std::memory_order_acquire),
-               count_.load(std::memory_order_acquire), piece_.load(std::memory_order_acquire)};
+               count_.load(std::memory_order_acquire), piece_.load(std::memory_order_acquire),
+               pieces_.load(std::memory_order_acquire)};
       return number_.load(std::memory_order_relaxed) == number;
     }
 
@@ -88,37 +92,38 @@ struct ThreadPool::Shared {
     std::atomic<const void*> context_{nullptr};
     std::atomic<std::int64_t> count_{0};
     std::atomic<std::int64_t> piece_{1};
+    std::atomic<std::int64_t> pieces_{0};
   };
-  // How far a share is claimed: the number of the call and the next item. What says another call is
-  // not begun yet, so that nobody has to write all shares before a call.
+  // How far a share is claimed: the number of the call and the next piece. What says another call
+  // is not begun yet, so that nobody has to write all shares before a call. Calls have 44 bits: a
+  // hundred thousand of them a second for five years.
   struct alignas(64) Share {
     std::atomic<std::uint64_t> next{0};
     std::atomic<std::int64_t> waited_ns{0};  // Its worker, for its core.
   };
-  static constexpr int kItemBits = 24;
-  static constexpr std::int64_t kMostItems = (std::int64_t{1} << kItemBits) - 1;
+  static constexpr int kPieceBits = 20;
+  static constexpr std::int64_t kMostPieces = (std::int64_t{1} << kPieceBits) - 1;
 
   explicit Shared(int workers) : size(workers), shares(static_cast<std::size_t>(workers)) {}
 
   // The owner begins a call and returns its number.
   std::uint64_t Begin(const Work& work);
-  // Claims a piece of a worker's share; false where none is left.
-  bool Claim(std::uint64_t number, const Work& work, int of, std::int64_t* begin,
-             std::int64_t* end);
+  // Claims a piece of a worker's share; -1 where none is left.
+  std::int64_t Claim(std::uint64_t number, const Work& work, int of);
+  std::int64_t ShareBegin(const Work& work, int of) const { return work.pieces * of / size; }
   // Does pieces of the share of worker `of` until none is left, or after a piece for which
-  // `enough()`; returns how many items.
+  // `enough()`; returns how many.
   template <typename Enough>
   std::int64_t Do(std::uint64_t number, const Work& work, int worker, int of, const Enough& enough);
-  // Does what `others` workers after `worker` have left undone; returns how many items.
+  // Does what `others` workers after `worker` have left undone; returns how many pieces.
   std::int64_t Help(std::uint64_t number, const Work& work, int worker, int others);
-
   // Where call `number` is, and those that are alike odd or even.
   WorkSlot& SlotOf(std::uint64_t number) { return slots[number % 2]; }
 
   const int size;
   std::uint64_t calls = 0;  // The owner's.
   std::array<WorkSlot, 2> slots;
-  // By workers, of all calls together: items that they have done, and their parts of a Run.
+  // By workers, of all calls together: pieces that they have done, and their parts of a Run.
   alignas(64) std::atomic<std::int64_t> finished{0};
   std::vector<Share> shares;
   alignas(64) std::atomic<int> sleepers{0};
@@ -136,44 +141,42 @@ std::uint64_t ThreadPool::Shared::Begin(const Work& work) {
   return number;
 }
 
-bool ThreadPool::Shared::Claim(std::uint64_t number, const Work& work, int of, std::int64_t* begin,
-                               std::int64_t* end) {
+std::int64_t ThreadPool::Shared::Claim(std::uint64_t number, const Work& work, int of) {
   std::atomic<std::uint64_t>& next = shares[static_cast<std::size_t>(of)].next;
-  const std::int64_t share_end = work.count * (of + 1) / size;
+  const std::int64_t end = ShareBegin(work, of + 1);
   std::uint64_t seen = next.load(std::memory_order_relaxed);
-  do {
-    const std::uint64_t seen_call = seen >> kItemBits;
-    if (seen_call > number) return false;  // The call is over.
-    const bool begun = seen_call == number;
-    *begin = begun ? static_cast<std::int64_t>(seen & kMostItems) : work.count * of / size;
-    if (*begin >= share_end) return false;
-    *end = std::min(*begin + work.piece, share_end);
-  } while (!next.compare_exchange_weak(seen, number << kItemBits | static_cast<std::uint64_t>(*end),
-                                       std::memory_order_relaxed));
-  return true;
+  while (true) {
+    const std::uint64_t seen_call = seen >> kPieceBits;
+    if (seen_call > number) return -1;  // The call is over.
+    const std::int64_t piece =
+        seen_call == number ? static_cast<std::int64_t>(seen & kMostPieces) : ShareBegin(work, of);
+    if (piece >= end) return -1;
+    const std::uint64_t claimed = number << kPieceBits | static_cast<std::uint64_t>(piece + 1);
+    if (next.compare_exchange_weak(seen, claimed, std::memory_order_relaxed)) return piece;
+  }
 }
 
 template <typename Enough>
 std::int64_t ThreadPool::Shared::Do(std::uint64_t number, const Work& work, int worker, int of,
                                     const Enough& enough) {
-  std::int64_t items = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  while (Claim(number, work, of, &begin, &end)) {
-    work.thunk(work.context, worker, begin, end);
-    items += end - begin;
-    if (end < work.count * (of + 1) / size && enough()) break;
+  std::int64_t done = 0;
+  const std::int64_t last = ShareBegin(work, of + 1) - 1;
+  for (std::int64_t piece = 0; (piece = Claim(number, work, of)) >= 0;) {
+    const std::int64_t begin = piece * work.piece;
+    work.thunk(work.context, worker, begin, std::min(begin + work.piece, work.count));
+    ++done;
+    if (piece == last || enough()) break;
   }
-  return items;
+  return done;
 }
 
 std::int64_t ThreadPool::Shared::Help(std::uint64_t number, const Work& work, int worker,
                                       int others) {
-  std::int64_t items = 0;
+  std::int64_t done = 0;
   for (int i = 1; i <= others; ++i) {
-    items += Do(number, work, worker, (worker + i) % size, [] { return false; });
+    done += Do(number, work, worker, (worker + i) % size, [] { return false; });
   }
-  return items;
+  return done;
 }
 
 // A worker: one thread's part of the pool.
@@ -231,28 +234,27 @@ bool ThreadPool::Worker::AwaitCall() {
 }
 
 void ThreadPool::Worker::HelpTheLate() {
-  if (work_.count == 0) return;
-  const std::int64_t items =
-      shared_.Help(call_, work_, index_, std::min(kHelped, shared_.size - 1));
-  if (items == 0) {
+  if (work_.pieces == 0) return;
+  const std::int64_t done = shared_.Help(call_, work_, index_, std::min(kHelped, shared_.size - 1));
+  if (done == 0) {
     work_ = {};  // Everything is begun.
   } else {
-    shared_.finished.fetch_add(items, std::memory_order_release);
+    shared_.finished.fetch_add(done, std::memory_order_release);
   }
 }
 
 void ThreadPool::Worker::Take() {
-  if (work_.count == 0) {
+  if (work_.pieces == 0) {
     work_.thunk(work_.context, index_, 0, shared_.size);
     work_ = {};
     shared_.finished.fetch_add(1, std::memory_order_release);
     return;
   }
   while (true) {
-    const std::int64_t items =
+    const std::int64_t done =
         shared_.Do(call_, work_, index_, index_, [this] { return TurnIsOver(); });
-    if (items == 0) return;
-    shared_.finished.fetch_add(items, std::memory_order_release);
+    if (done == 0) return;
+    shared_.finished.fetch_add(done, std::memory_order_release);
     if (!TurnIsOver()) return;
     OfferCore();
   }
@@ -329,20 +331,20 @@ void ThreadPool::MoveOwner() {
 }
 
 void ThreadPool::RunAll(Thunk thunk, const void* context) {
-  shared_->Begin({thunk, context, 0, 1});
+  shared_->Begin({.thunk = thunk, .context = context});
   thunk(context, 0, 0, size());
   Await(size() - 1, [] { return std::int64_t{0}; });
 }
 
 void ThreadPool::ShareOut(std::int64_t count, std::int64_t piece, Thunk thunk,
                           const void* context) {
-  FT_CHECK(count <= Shared::kMostItems, "{} items to share out", count);
   if (count <= 0) return;
-  const Shared::Work work{thunk, context, count, std::max<std::int64_t>(piece, 1)};
+  piece = std::max({piece, std::int64_t{1}, (count - 1) / Shared::kMostPieces + 1});
+  const Shared::Work work{thunk, context, count, piece, (count - 1) / piece + 1};
   const std::uint64_t number = shared_->Begin(work);
-  const std::int64_t items = shared_->Do(number, work, 0, 0, [] { return false; });
+  const std::int64_t done = shared_->Do(number, work, 0, 0, [] { return false; });
   // The owner looks into all shares: whoever does not come, nothing is left.
-  Await(count - items, [&] { return shared_->Help(number, work, 0, size() - 1); });
+  Await(work.pieces - done, [&] { return shared_->Help(number, work, 0, size() - 1); });
 }
 
 // Until the workers have done `parts`, less those that `help` does in their place.

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <numeric>
 
 namespace foretoken {
@@ -56,20 +58,20 @@ TEST_P(ThreadPoolTest, WorkOfOneCallIsVisibleToTheNext) {
 
 TEST_P(ThreadPoolTest, SharesEachItemOutOnce) {
   ThreadPool pool(Workers(GetParam()));
-  for (const int count : {1, 2, 7, 64, 1000}) {
+  for (const int count : {1, 2, 7, 64, 1000, 3'000'000}) {
     for (const int piece : {1, 3, 50, 5000}) {
-      std::vector<std::atomic<int>> taken(static_cast<std::size_t>(count));
+      std::vector<std::atomic<std::uint8_t>> taken(static_cast<std::size_t>(count));
       std::vector<std::atomic<bool>> working(static_cast<std::size_t>(pool.size()));
       pool.Share(count, piece, [&](int worker, std::int64_t begin, std::int64_t end) {
         EXPECT_FALSE(working[static_cast<std::size_t>(worker)].exchange(true));
         EXPECT_LT(begin, end);
-        if (pool.size() > 1) {
+        if (pool.size() > 1 && count <= 1000) {  // More have larger pieces.
           EXPECT_LE(end - begin, piece);
         }
         for (std::int64_t i = begin; i < end; ++i) ++taken[static_cast<std::size_t>(i)];
         working[static_cast<std::size_t>(worker)] = false;
       });
-      for (const std::atomic<int>& times : taken) ASSERT_EQ(times, 1);
+      EXPECT_TRUE(std::ranges::all_of(taken, [](const auto& times) { return times == 1; }));
     }
   }
 }
