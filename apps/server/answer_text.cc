@@ -39,7 +39,7 @@ void AnswerText::Add(std::vector<Burst>* bursts, bool last, std::string* out) {
   }
   bursts->clear();
   const bool aborted = admitted_.live->abort_reason() != AbortReason::kNone;
-  if (last && !aborted && !stuck()) writer_->End(out);
+  if (last && !aborted && !stuck() && !failed()) writer_->End(out);
 }
 
 void AnswerText::ReadParts(Burst* burst) {
@@ -54,6 +54,7 @@ void AnswerText::Count(const Ending& ending) {
   stats_.AddCounts(ending.stats);
   mode_ = ending.mode;
   if (ending.reason == FinishReason::kGrammarStuck) ++stuck_;
+  failed_ = failed_ || ending.reason == FinishReason::kNotFinite;
 }
 
 std::string AnswerText::Summary() const {

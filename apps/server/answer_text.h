@@ -38,6 +38,9 @@ class AnswerText {
   /// Whether each of them could not follow its grammar further; beside one that ended well, another
   /// is only shorter.
   bool stuck() const { return stuck_ == request().choices(); }
+  /// Whether the model computed for one of them what is not finite: then the others are worth
+  /// nothing, either.
+  bool failed() const { return failed_; }
   /// Whether one of them ended because of its length.
   bool limited() const { return limited_; }
   /// What the log says of them.
@@ -55,6 +58,7 @@ class AnswerText {
   RequestStats stats_;
   Mode mode_ = Mode::kAr;
   bool limited_ = false;
+  bool failed_ = false;
   int stuck_ = 0;
 };
 

@@ -143,12 +143,14 @@ class Generation : public std::enable_shared_from_this<Generation> {
     const bool aborted = reason != AbortReason::kNone;
     exchange_.Note(answer_->Summary());
     End(aborted              ? OutcomeOf(reason)
+        : answer_->failed()  ? RequestOutcome::kFailed
         : answer_->stuck()   ? RequestOutcome::kInvalid
         : answer_->limited() ? RequestOutcome::kLength
                              : RequestOutcome::kStop);
     if (aborted) {
       return FailWith(AbortError(reason, answer_->service().options().request_seconds));
     }
+    if (answer_->failed()) return FailWith(NotFiniteError(answer_->admitted().head.model));
     if (answer_->stuck()) return FailWith(GrammarError(GrammarField(answer_->request())));
     if (!streams()) {
       HttpReply reply{.content_type = "application/json", .body = std::move(out_)};

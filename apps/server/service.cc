@@ -199,7 +199,8 @@ std::optional<ApiError> Constrain(const ApiRequest& api, const ChatReading& read
 
 std::string_view RequestOutcomeName(RequestOutcome outcome) {
   constexpr std::array<std::string_view, kRequestOutcomes> kNames = {
-      "stop", "length", "client_gone", "timeout", "shutdown", "invalid", "busy", "unavailable"};
+      "stop",    "length", "client_gone", "timeout", "shutdown",
+      "invalid", "busy",   "unavailable", "failed"};
   return kNames[static_cast<std::size_t>(outcome)];
 }
 
@@ -240,6 +241,13 @@ ApiError GrammarError(const std::string& field) {
               "ways to go on; write it with fewer alternatives and optional parts that begin alike",
           .param = field,
           .code = "grammar_too_ambiguous"};
+}
+
+ApiError NotFiniteError(std::string_view model) {
+  return {.status = 500,
+          .message = NotFiniteMessage(model),
+          .type = "server_error",
+          .code = "model_not_finite"};
 }
 
 std::uint64_t Service::Random() {

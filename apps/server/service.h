@@ -46,8 +46,9 @@ enum class RequestOutcome {
   kInvalid,      ///< 4xx: the request was at fault.
   kBusy,         ///< 429
   kUnavailable,  ///< 503: loading or shutting down.
+  kFailed,       ///< 500: the model's numbers are not finite.
 };
-inline constexpr int kRequestOutcomes = 8;
+inline constexpr int kRequestOutcomes = 9;
 std::string_view RequestOutcomeName(RequestOutcome outcome);
 
 /// How many requests ended how. Thread-safe.
@@ -144,5 +145,7 @@ ApiError MemoryError();
 ApiError AbortError(AbortReason reason, double request_seconds);
 /// What a request is answered with whose grammar, the field `field`, could not be followed further.
 ApiError GrammarError(const std::string& field);
+/// That the model called `model` computed what is not finite.
+ApiError NotFiniteError(std::string_view model);
 
 }  // namespace foretoken::server

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,9 @@ struct Generation {
     return std::string_view(text).substr(begin, piece_ends[index] - begin);
   }
 };
+
+/// An error where one of them ended as kNotFinite: NotFiniteMessage of `model`.
+Status CheckFiniteLogits(std::span<const Generation> generations, std::string_view model);
 
 /// What may be done while requests run, on the thread that steps the engine.
 struct GenerateHooks {

@@ -36,9 +36,15 @@ enum class FinishReason {
   kGrammarEnd,    ///< The output matches its grammar, and nothing can follow.
   kGrammarStuck,  ///< The grammar is too ambiguous to be followed any further (StateGraph).
   kContextFull,   ///< The model's or the engine's context limit.
+  /// The target computed infinite numbers or NaN, so there is no next token (NotFiniteMessage).
+  kNotFinite,
   kCancelled,
 };
 std::string_view FinishReasonName(FinishReason reason);
+
+/// What happened, and what may be done, in a sentence about a sequence of the model called `model`
+/// that ended as kNotFinite.
+std::string NotFiniteMessage(std::string_view model);
 
 /// How an emitted token came to be.
 enum class TokenOrigin : std::uint8_t {
@@ -142,7 +148,7 @@ struct RoundRecord {
   std::span<const Token> proposed;
   std::span<const std::int8_t> parents;
   int node = 0;                 ///< The deepest accepted node.
-  Token bonus = -1;             ///< The target's own token after it.
+  Token bonus = -1;             ///< The target's own token after it; -1: none (kNotFinite).
   int accepted = 0;             ///< Proposal tokens on the accepted path.
   std::optional<int> hit_rank;  ///< On a hit: how many likelier bonus tokens were prepared there.
   std::optional<bool> hit;      ///< Of the cache lookup of this outcome (SSD).

@@ -68,6 +68,14 @@ class Recorder : public RequestListener {
 
 }  // namespace
 
+Status CheckFiniteLogits(std::span<const Generation> generations, std::string_view model) {
+  const auto ended = [](const Generation& generation) {
+    return generation.finish == FinishReason::kNotFinite;
+  };
+  if (std::ranges::any_of(generations, ended)) return InvalidInput(NotFiniteMessage(model));
+  return {};
+}
+
 Result<std::vector<Generation>> Generate(Engine& engine, std::vector<Request> requests, int batch,
                                          const GenerateHooks& hooks) {
   engine.Attach();

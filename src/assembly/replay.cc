@@ -53,8 +53,7 @@ std::optional<Deviation> Read(const LoadedModel& loaded, const Replay& replay) {
       const Logits own =
           logits.Row(static_cast<std::int64_t>(row - std::max(begin, first)), vocabulary);
       const Token written = text[row + 1];
-      Candidate chosen = sampler.Choose(own, *replay.sampling, history, {}, row + 1);
-      chosen.token = std::max(chosen.token, Token{0});  // As the verifier has it.
+      const Candidate chosen = sampler.Choose(own, *replay.sampling, history, {}, row + 1);
       if (chosen.token != written) {
         std::vector<Candidate> all(static_cast<std::size_t>(vocabulary));
         all.resize(sampler.Rank(own, *replay.sampling, history, {}, row + 1, all));

@@ -22,7 +22,7 @@ struct Replay {
 struct Deviation {
   std::size_t at = 0;  ///< Of the tokens.
   Candidate written;   ///< Of score -infinity where it may not come.
-  Candidate chosen;
+  Candidate chosen;    ///< Of token -1 where the model's logits have no number among them.
 };
 
 /// Reads the text in one prefill and chooses each token again, as an engine does. Nothing where all

@@ -236,7 +236,8 @@ TEST_P(OperationTest, DrawsAreThoseOfPhilox) {
   }
 }
 
-// Logits of several kinds: plain, with tokens masked, all alike, sharply peaked, with huge values.
+// Logits of several kinds: plain, with tokens masked, all alike, sharply peaked, with huge values,
+// two of all, with NaN.
 std::vector<float> LogitsOf(int kind, int vocabulary, std::uint32_t seed) {
   auto logits = Random(static_cast<std::size_t>(vocabulary), seed, kind == 3 ? 8.0F : 2.0F);
   std::mt19937 generator(seed);
@@ -259,6 +260,11 @@ std::vector<float> LogitsOf(int kind, int vocabulary, std::uint32_t seed) {
       std::fill(logits.begin(), logits.end(), -std::numeric_limits<float>::infinity());
       logits[3] = 0.0F;
       logits[logits.size() - 1] = 1.0F;
+      break;
+    case 6:  // NaN leads every group.
+      for (std::size_t i = 0; i < logits.size(); ++i) {
+        if (i % kLogitGroup < 9) logits[i] = std::numeric_limits<float>::quiet_NaN();
+      }
       break;
     default:
       break;
@@ -315,7 +321,7 @@ TEST_P(OperationTest, NoisyTopIsExact) {
   auto backend = Make();
   auto reference = Reference();
   for (const int vocabulary : {5, 64, 512, 2048, 49152, 151936}) {
-    for (int kind = 0; kind < 6; ++kind) {
+    for (int kind = 0; kind < 7; ++kind) {
       const auto logits = LogitsOf(kind, vocabulary, static_cast<std::uint32_t>(kind + vocabulary));
       const auto maxima = MaximaOf(logits);
       for (const float temperature : {0.0F, 1e-38F, 1e-6F, 0.3F, 1.0F, 2.0F, 1e6F}) {

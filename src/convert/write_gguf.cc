@@ -137,10 +137,10 @@ class ModelWriter {
 
 Result<WrittenGguf> WriteGguf(Checkpoint checkpoint, const WeightType& type,
                               const std::filesystem::path& out, const LoadProgress& progress) {
-  FT_ASSIGN_OR_RETURN(ModelConfig config, ReadModelConfig(checkpoint));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   FT_RETURN_IF_ERROR(CheckWeights(checkpoint, config));
   const auto arrange = FamilyNamed(config.family)->arrange_for_gguf;
-  if (!checkpoint.gguf && arrange != nullptr) arrange(&checkpoint, &config);
+  if (!checkpoint.gguf && arrange != nullptr) arrange(&checkpoint, config);
   const Checkpoint requantized = Requantize(std::move(checkpoint), type, MixBasisOf(config));
   return ModelWriter(requantized, config, type).Write(out, progress);
 }

@@ -347,7 +347,7 @@ bool Engine::Impl::Step() {
   if (ahead.has_value()) ahead->AnswerOutcomes(round, running(), &drafters);
   timer.RecordOutcomes(round);
   for (Sequence* sequence : round.pass) {
-    scheduler.kv().Publish(sequence->tokens, &sequence->kv);
+    if (!sequence->not_finite) scheduler.kv().Publish(sequence->tokens, &sequence->kv);
     emitter.ScorePrompt(logits, sequence);
     emitter.PoolPrompt(target_pass.states(), sequence);
     if (sequence->verifies) emitter.Emit(round, logits, sequence);
@@ -421,6 +421,9 @@ void Engine::Impl::Propose() {
   }
   drafters.Propose(running());
   if (ahead.has_value()) ahead->AwaitProposals(running());
+  for (const auto& sequence : running()) {
+    if (sequence->alone) sequence->proposal.Clear();
+  }
   round.wait_ns = NowNs() - start;
 }
 
@@ -439,9 +442,18 @@ void Engine::Impl::VerifyPass(Logits logits) {
     verifier.Verify(logits, ahead.has_value() ? &ahead->speculator() : nullptr,
                     ProposalMaskSteps(round.pass.size()), sequence);
     round.choose_ns += NowNs() - start;
-    drafters.Observe(logits, *sequence);
-    if (planning.has_value()) planning->TellAside(logits, *sequence, running(), &drafters);
+    if (sequence->not_finite && !sequence->alone) {
+      TakeBack(target_pass.memory(), sequence);
+      continue;
+    }
+    sequence->alone = false;
+    if (!sequence->not_finite) {
+      drafters.Observe(logits, *sequence);
+      if (planning.has_value()) planning->TellAside(logits, *sequence, running(), &drafters);
+    }
     CommitOutcome(target_pass.memory(), sequence);
+    const bool ended = sequence->finish.has_value();  // Before that row.
+    if (sequence->not_finite && !ended) sequence->finish = FinishReason::kNotFinite;
   }
 }
 
@@ -460,6 +472,7 @@ void Engine::Impl::EndSpeculationOfPreempted() {
 void Engine::Impl::Retire(Sequence* sequence) {
   const bool learnable = sequence->request.learn && sequence->output_tokens() > 0 &&
                          sequence->finish != FinishReason::kCancelled &&
+                         sequence->finish != FinishReason::kNotFinite &&
                          sequence->stats.lossy == 0;  // Else it is not what the model says.
   const bool of_target = sequence->request.adapter.index < 0;
   if (learnable && of_target && options.when_decoded && sequence->uncomputed() <= 1) {
@@ -469,9 +482,14 @@ void Engine::Impl::Retire(Sequence* sequence) {
                           .sampling = &sequence->request.sampling,
                           .taps = {target_pass.taps(), &sequence->kv, captured}});
   }
+  // What its last pass made of its keys and values must not be read by others.
+  if (sequence->finish == FinishReason::kNotFinite) {
+    scheduler.kv().Withdraw(&sequence->kv, target_pass.memory().store);
+  }
   const auto removed = scheduler.Remove(sequence);
   EndSpeculation(removed.get());
-  if (removed->request.learn && removed->output_tokens() > 0) {
+  const bool finite = removed->finish != FinishReason::kNotFinite;
+  if (removed->request.learn && removed->output_tokens() > 0 && finite) {
     drafters.Remember({.tokens = removed->tokens,
                        .prompt = static_cast<std::size_t>(removed->prompt_tokens),
                        .scope = removed->request.prefix_scope});

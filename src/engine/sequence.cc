@@ -1,15 +1,25 @@
 #include "engine/sequence.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 
 namespace foretoken {
 
 std::string_view FinishReasonName(FinishReason reason) {
-  constexpr std::array<std::string_view, 8> kNames = {
-      "end_of_sequence", "stop_token",    "stop_string",  "max_tokens",
-      "grammar_end",     "grammar_stuck", "context_full", "cancelled"};
+  constexpr std::array<std::string_view, 9> kNames = {
+      "end_of_sequence", "stop_token",   "stop_string", "max_tokens", "grammar_end",
+      "grammar_stuck",   "context_full", "not_finite",  "cancelled"};
   return kNames[static_cast<std::size_t>(reason)];
+}
+
+std::string NotFiniteMessage(std::string_view model) {
+  return fmt::format(
+      "the model '{}' computed numbers that are infinite or NaN, so it has no next token: its "
+      "weights are damaged, or too large for how they are computed; try --precision f32 or another "
+      "copy of the model",
+      model);
 }
 
 bool StopText::Push(std::string_view piece, std::string* out) {

@@ -129,6 +129,10 @@ class Sequence {
   int states = 0;               ///< Rows whose states the embedding needs ...
   int first_state = 0;          ///< ... and the index of the first one's.
   Outcome outcome;
+  /// The row behind the accepted path has no largest logit that is a number: nothing follows.
+  bool not_finite = false;
+  /// So it was in the pass before, and this one is without a proposal (TakeBack).
+  bool alone = false;
   StaticVector<Token, kMaxProposal + 1> emitted;  ///< The accepted path, then the bonus token.
   StaticVector<std::int8_t, kMaxProposal + 1> verified_nodes;  ///< Where each was chosen.
   /// Which of `emitted` a lossy rule put in place of what the target chose there.

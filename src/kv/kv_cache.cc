@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "base/check.h"
@@ -104,9 +105,7 @@ bool KvCache::Reserve(std::int32_t length, SequenceKv* sequence) {
 
 void KvCache::TakeBlock(SequenceKv* sequence) {
   if (pool_.free_count() == 0) {
-    const std::int32_t oldest = pool_.FreeOldestIdle();
-    index_.Erase(oldest);
-    if (room_.window > 0) recent_.Forget(oldest);
+    Unpublish(pool_.FreeOldestIdle());
   }
   const std::int32_t block = pool_.Take();
   sequence->blocks.push_back(block);
@@ -173,6 +172,25 @@ void KvCache::DropLast(SequenceKv* sequence) {
   pool_.Drop(block, keep);
 }
 
+void KvCache::Unpublish(std::int32_t block) {
+  index_.Erase(block);
+  if (room_.window > 0) recent_.Forget(block);
+}
+
+void KvCache::Withdraw(SequenceKv* sequence, KvStore* kv) {
+  while (!sequence->blocks.empty()) {
+    const std::int32_t block = sequence->blocks.back();
+    const bool free =
+        pool_.references(block) == 1 && !(IsPublished(block) && index_.HasChildren(block));
+    if (free && kv != nullptr) ClearBlock(block, kv);
+    DropLast(sequence);
+    if (!IsPublished(block) || pool_.references(block) > 0 || index_.HasChildren(block)) continue;
+    pool_.FreeIdle(block);
+    Unpublish(block);
+  }
+  Release(sequence);
+}
+
 void KvCache::Truncate(std::int32_t length, SequenceKv* sequence) {
   FT_CHECK(length >= 0, "length {}", length);
   if (length < sequence->published_blocks * kBlockSize) length -= length % kBlockSize;
@@ -237,6 +255,25 @@ KvUsage KvCache::UsageOf(const BlockPool& pool) {
           .free = pool.free_count(),
           .cached = pool.idle_count(),
           .used = pool.total() - pool.free_count() - pool.idle_count()};
+}
+
+void ClearBlock(std::int32_t block, KvStore* kv) {
+  for (std::size_t i = 0; i < kv->layers.size(); ++i) {
+    const std::int32_t* const places = kv->PlacesIn(static_cast<int>(i));
+    const std::int32_t place = places == nullptr ? block : places[block];
+    if (place < 0) continue;  // Its recent part was given back.
+    const auto clear = [&](std::size_t begin, std::size_t end, Buffer* buffer) {
+      const auto blocks = static_cast<std::size_t>(kv->shape.BlocksOf(kv->shape.layers[i]));
+      const std::size_t bytes = (end - begin) / blocks;
+      std::memset(buffer->as<std::byte>() + begin + static_cast<std::size_t>(place) * bytes, 0,
+                  bytes);
+    };
+    const bool last = i + 1 == kv->layers.size();
+    const KvStore::Begin end =
+        last ? KvStore::Begin{kv->keys.bytes(), kv->values.bytes()} : kv->layers[i + 1];
+    clear(kv->layers[i].keys, end.keys, &kv->keys);
+    clear(kv->layers[i].values, end.values, &kv->values);
+  }
 }
 
 KvStore AllocateKv(KvShape shape, const KvCache& cache, Backend* backend) {

@@ -103,6 +103,11 @@ class KvCache {
   /// recent parts that the next row would see have been passed.
   void Truncate(std::int32_t length, SequenceKv* sequence);
 
+  /// Gives back everything, and withdraws from the prefix cache what nobody else refers to or goes
+  /// on from: what the blocks hold is not to be used.
+  /// Blocks that are free then are cleared in `kv`, which may be null.
+  void Withdraw(SequenceKv* sequence, KvStore* kv);
+
   /// Gives back everything; published blocks stay cached.
   void Release(SequenceKv* sequence) { Truncate(0, sequence); }
 
@@ -140,6 +145,8 @@ class KvCache {
   void TakeBlock(SequenceKv* sequence);
   void DropPassed(SequenceKv* sequence);
   void DropLast(SequenceKv* sequence);
+  // Withdraws a published block that nobody refers to or goes on from.
+  void Unpublish(std::int32_t block);
   void PublishFull(std::span<const Token> tokens, SequenceKv* sequence);
   void PublishNext(std::span<const Token> tokens, SequenceKv* sequence);
   void ChangeOver(std::int32_t index, std::int32_t published, SequenceKv* sequence);
@@ -152,6 +159,10 @@ class KvCache {
   PrefixIndex index_;
   RecentParts recent_;  // Of no blocks where no layer sees a window.
 };
+
+/// Zeroes the keys and values of a block: those that a row does not see are multiplied with 0,
+/// which leaves a NaN one.
+void ClearBlock(std::int32_t block, KvStore* kv);
 
 /// Memory for the blocks of `cache`, which outlives it, of a model whose layers `shape` names.
 KvStore AllocateKv(KvShape shape, const KvCache& cache, Backend* backend);

@@ -94,6 +94,29 @@ TEST(KvCache, FindsThePrefixAndLeavesATokenToCompute) {
   EXPECT_EQ(cache.MatchPrefix(tokens, &none), 96) << "released blocks stay cached";
 }
 
+TEST(KvCache, WithdrawsWhatNobodyElseRefersToOrGoesOnFrom) {
+  KvCache cache({.blocks = 8}, true);
+  const auto tokens = Tokens(100);
+  auto other = tokens;
+  other[40] = 7;  // In the second block.
+  SequenceKv bad;
+  SequenceKv good;
+  Fill(cache, tokens, &bad);
+  Fill(cache, other, &good);
+  ExpectUsage(cache, 1, 0, 7);  // Four blocks each, of which they share the first.
+  cache.Withdraw(&bad, nullptr);
+  EXPECT_EQ(bad.committed, 0);
+  ExpectUsage(cache, 4, 0, 4);
+  cache.Release(&good);
+  ExpectUsage(cache, 5, 3, 0);
+  EXPECT_EQ(cache.MatchPrefix(tokens, &bad), 32);  // The first block: another goes on from it.
+  cache.Withdraw(&bad, nullptr);
+  ExpectUsage(cache, 5, 3, 0);
+  ASSERT_EQ(cache.MatchPrefix(other, &good), 96);
+  cache.Withdraw(&good, nullptr);
+  ExpectUsage(cache, 8, 0, 0);
+}
+
 TEST(KvCache, ScopesShareNothing) {
   const BlockHash collides = [](std::uint64_t, std::span<const Token>) { return std::uint64_t{7}; };
   for (const BlockHash hash : {BlockHash(HashBlock), collides}) {

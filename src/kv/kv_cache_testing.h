@@ -47,6 +47,13 @@ class KvCacheHarness {
         case 1:
           Truncate(choose, &live);
           break;
+        case 2:
+          if (choose(3) == 0) {
+            Withdraw(&live);
+          } else {
+            wrong = Round(choose, &live);
+          }
+          break;
         default:
           wrong = Round(choose, &live);
       }
@@ -260,6 +267,21 @@ class KvCacheHarness {
     const std::size_t kept = ShortenTo(length, live);
     cache_.Truncate(static_cast<std::int32_t>(length), &live->kv);
     live->tokens.resize(kept);
+  }
+
+  /// What nobody holds or goes on from is published no longer.
+  void Withdraw(Live* live) {
+    const Live before = *live;
+    ShortenTo(0, live);
+    cache_.Withdraw(&live->kv, nullptr);
+    for (std::size_t blocks = before.published; blocks > 0; --blocks) {
+      const auto own = published_.find(FirstBlocks(before.tokens, blocks));
+      const auto next = std::next(own);
+      const bool goes_on = next != published_.end() && next->first.size() > own->first.size() &&
+                           std::equal(own->first.begin(), own->first.end(), next->first.begin());
+      if (own->second.block.holders == 0 && !goes_on) published_.erase(own);
+    }
+    *live = {};
   }
 
   /// Returns the length that is left.

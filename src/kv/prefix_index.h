@@ -48,6 +48,7 @@ class PrefixIndex {
 
   bool Contains(std::int32_t block) const { return nodes_[block].published; }
   std::int32_t ParentOf(std::int32_t block) const { return nodes_[block].parent; }
+  bool HasChildren(std::int32_t block) const { return nodes_[block].children > 0; }
 
   /// Recounts buckets, hashes and children; names the first contradiction.
   Status Check() const;

@@ -92,6 +92,7 @@ Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path, std::string
                                  (gguf && family.neighbours == Neighbours::kInGguf);
   checkpoint.gains_less_one = !gguf && family.folder_gains_less_one;
   if (!gguf && family.arrange != nullptr) FT_RETURN_IF_ERROR(family.arrange(&checkpoint));
+  if (!gguf && family.reads_as_gguf) family.arrange_for_gguf(&checkpoint, config);
   if (weights.empty()) return checkpoint;
   return Requantize(std::move(checkpoint), type, MixBasisOf(config));
 }

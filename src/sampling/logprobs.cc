@@ -9,7 +9,7 @@
 
 namespace foretoken {
 
-void ComputeLogprobs(const float* logits, int vocabulary, Token chosen, int top,
+bool ComputeLogprobs(const float* logits, int vocabulary, Token chosen, int top,
                      std::vector<TokenLogprob>* out) {
   FT_CHECK(chosen >= 0 && chosen < vocabulary, "token {} of {}", chosen, vocabulary);
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
@@ -36,6 +36,7 @@ void ComputeLogprobs(const float* logits, int vocabulary, Token chosen, int top,
     if (out->size() == limit) lowest = logits[out->back().token];
   }
   for (std::size_t i = 1; i < out->size(); ++i) (*out)[i].logprob = logprob((*out)[i].token);
+  return std::isfinite(max);
 }
 
 }  // namespace foretoken

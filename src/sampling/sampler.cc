@@ -42,8 +42,8 @@ Sampler::Sampler(Backend* backend, int vocabulary)
 Candidate Sampler::Choose(Logits logits, const SamplingParams& params, const TokenHistory& history,
                           std::span<const Token> path, std::uint64_t position) {
   Candidate best;
-  Rank(logits, params, history, path, position, {&best, 1});
-  return best;
+  const std::size_t found = Rank(logits, params, history, path, position, {&best, 1});
+  return found > 0 ? best : Candidate{};
 }
 
 std::size_t Sampler::Rank(Logits logits, const SamplingParams& params, const TokenHistory& history,
@@ -80,8 +80,9 @@ Token Sampler::ChooseByWeight(std::span<float> weights, std::uint64_t seed,
                               std::uint64_t position) {
   TakeLogs(weights);
   Candidate best;
-  backend_->NoisyTop(weights.data(), vocabulary_, 1.0F, NoiseKey{seed, position}, {&best, 1});
-  return best.token;
+  const std::size_t found =
+      backend_->NoisyTop(weights.data(), vocabulary_, 1.0F, NoiseKey{seed, position}, {&best, 1});
+  return found > 0 ? best.token : -1;
 }
 
 Logits Sampler::Process(Logits logits, const SamplingParams& params, const TokenHistory& history,

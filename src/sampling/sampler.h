@@ -20,10 +20,10 @@ class Sampler {
  public:
   Sampler(Backend* backend, int vocabulary);
 
-  /// The token at `position`; -1 where every logit is -inf or NaN (NaN counts as -inf). `path` are
-  /// tokens after the history (a draft branch) that penalties and the constraint must count as
-  /// output. A history for penalties with a window keeps as many tokens. `logits` [vocabulary] are
-  /// not changed.
+  /// The token at `position`; -1 where every logit is -inf or NaN (NaN counts as -inf). Its score
+  /// is infinite where a logit is. `path` are tokens after the history (a draft branch) that
+  /// penalties and the constraint must count as output. A history for penalties with a window keeps
+  /// as many tokens. `logits` [vocabulary] are not changed.
   Candidate Choose(Logits logits, const SamplingParams& params, const TokenHistory& history,
                    std::span<const Token> path, std::uint64_t position);
 

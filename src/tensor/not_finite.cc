@@ -29,14 +29,13 @@ bool AnyHas(T exponent, const std::byte* from, std::int64_t count) {
 }
 
 template <typename T>
-std::int64_t FindNumber(T exponent, const std::byte* from, std::int64_t count) {
+std::int64_t FindNumber(T exponent, const std::byte* from, std::int64_t begin, std::int64_t end) {
   constexpr std::int64_t kPiece = 4096;
-  for (std::int64_t begin = 0; begin < count; begin += kPiece) {
-    const std::int64_t end = std::min(begin + kPiece, count);
-    const auto at = [from](std::int64_t i) {
-      return from + i * static_cast<std::int64_t>(sizeof(T));
-    };
-    if (!AnyHas(exponent, at(begin), end - begin)) continue;
+  const auto at = [from](std::int64_t i) {
+    return from + i * static_cast<std::int64_t>(sizeof(T));
+  };
+  for (; begin < end; begin += kPiece) {
+    if (!AnyHas(exponent, at(begin), std::min(kPiece, end - begin))) continue;
     while (!AnyHas(exponent, at(begin), 1)) ++begin;
     return begin;
   }
@@ -52,21 +51,20 @@ bool IsFiniteBlock(WeightFormat format, const std::byte* block) {
 
 }  // namespace
 
-std::int64_t FindNotFinite(const TensorView& view) {
-  const std::int64_t count = view.elements();
+std::int64_t FindNotFinite(const TensorView& view, std::int64_t begin, std::int64_t end) {
   switch (view.format) {
     case WeightFormat::kF32:
-      return FindNumber<std::uint32_t>(0x7F800000, view.data, count);
+      return FindNumber<std::uint32_t>(0x7F800000, view.data, begin, end);
     case WeightFormat::kF16:
-      return FindNumber(kHalfExponent, view.data, count);
+      return FindNumber(kHalfExponent, view.data, begin, end);
     case WeightFormat::kBF16:
-      return FindNumber<std::uint16_t>(0x7F80, view.data, count);
+      return FindNumber<std::uint16_t>(0x7F80, view.data, begin, end);
     default:
       break;
   }
   const WeightFormatInfo& info = InfoOf(view.format);
-  const std::byte* block = view.data;
-  for (std::int64_t begin = 0; begin < count; begin += info.block_elements) {
+  const std::byte* block = view.data + FormatBytes(view.format, begin);
+  for (; begin < end; begin += info.block_elements) {
     if (!IsFiniteBlock(view.format, block)) return begin;
     block += info.block_bytes;
   }

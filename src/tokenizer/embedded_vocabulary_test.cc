@@ -338,6 +338,20 @@ TEST(EmbeddedVocabulary, OfTwoTheMarkIsMadeOfText) {
   }
 }
 
+// As in files of before there was the key.
+TEST(EmbeddedVocabulary, WithoutAPreTokenizerItIsTheDefault) {
+  Vocabulary named = SmallBpe();
+  named.embedded.pre = "default";
+  Vocabulary unnamed = SmallBpe();
+  unnamed.embedded.pre = "";
+  const auto expected = named.Must();
+  const auto tokenizer = unnamed.Must();
+  EXPECT_THAT(expected->notes(), testing::IsEmpty());
+  EXPECT_THAT(tokenizer->notes(),
+              testing::ElementsAre(HasSubstr("names no pre-tokenizer (tokenizer.ggml.pre)")));
+  EXPECT_EQ(tokenizer->fingerprint(), expected->fingerprint());
+}
+
 TEST(EmbeddedVocabulary, DefectsAreNamed) {
   using Change = std::function<void(Vocabulary*)>;
   const auto bpe = [](const Change& change) {
@@ -354,7 +368,6 @@ TEST(EmbeddedVocabulary, DefectsAreNamed) {
       {Vocabulary(), "there are no tokens"},
       {bpe([](Vocabulary* v) { v->embedded.model = "t5"; }), "of the kind 't5'"},
       {bpe([](Vocabulary* v) { v->embedded.pre = "what"; }), "names the pre-tokenizer 'what'"},
-      {bpe([](Vocabulary* v) { v->embedded.pre = ""; }), "names no pre-tokenizer"},
       {bpe([](Vocabulary* v) { v->embedded.types.pop_back(); }), "264 tokens but 263 token types"},
       {bpe([](Vocabulary* v) { v->embedded.types[5] = 7; }), "token 5, '\u0105', has the type 7"},
       {bpe([](Vocabulary* v) { v->embedded.tokens[kEnd] = ""; }),

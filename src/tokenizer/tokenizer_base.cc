@@ -33,7 +33,7 @@ TokenizerBase::TokenizerBase(Vocabulary vocabulary)
 }
 
 std::vector<std::string> TokenizerBase::notes() const {
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = vocabulary_.notes;
   if (const auto& spare = vocabulary_.spare; !spare.empty()) {
     notes.push_back(fmt::format(
         "tokens that are spelled as others are, so that no text is made of them: {} ('{}', token "

@@ -33,6 +33,7 @@ struct Vocabulary {
   std::vector<Token> spare;
   /// Ids that the files give an empty spelling.
   std::vector<Token> empty;
+  std::vector<std::string> notes;  ///< Tokenizer::notes that are the loader's own.
   ChatTemplates chat_templates;
   /// The template's variables for special tokens: bos_token, eos_token ...
   std::map<std::string, std::string> marks;

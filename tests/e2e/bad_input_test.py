@@ -5,10 +5,15 @@ Whatever is wrong must end in exit code 2 and one sentence on standard error.
 """
 
 import json
+import pathlib
 import shutil
+import sys
 import unittest
 
-from command_line import MODELS, CliTest
+from command_line import MODELS, CliTest, foretoken
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from overflowing_model import write_overflowing_model
 
 
 class BadInput(CliTest):
@@ -135,6 +140,43 @@ class BadInput(CliTest):
             self.refuse("perplexity", "-m", model, "--text", text, saying=saying)
             self.refuse("run", "x", "-m", MODELS / "demo-target", "-md", model, "--mode", "sd",
                         saying=saying)
+
+    def test_weights_whose_products_are_no_numbers(self):
+        model = write_overflowing_model(self.folder / "huge")
+        saying = "the model 'huge' computed numbers that are infinite or NaN"
+        for mode in ("ar", "sd", "ssd"):
+            drafted = () if mode == "ar" else ("-md", model)
+            arguments = ("abc", "-m", model, *drafted, "--mode", mode, "--temp", 0)
+            result = foretoken("run", *arguments)
+            self.assertEqual((result.returncode, result.stdout), (2, "Z\n"), result.stderr)
+            self.assertRegex(result.stderr, r"\Aforetoken: [^\n]+\n\Z")
+            self.assertIn(saying, result.stderr)
+            self.refuse("run", *arguments, "--json", saying=saying)
+        self.refuse("run", "abZ", "-m", model, "--mode", "ar", saying=saying)
+        prompts = self.folder / "prompts.txt"
+        prompts.write_text("abc\n")
+        for command in ("bench", "verify"):
+            result = foretoken(command, "-m", model, "-md", model, "--prompts", prompts)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(saying, result.stderr)
+        # A draft that is so has nothing to propose.
+        target = write_overflowing_model(self.folder / "sound", huge=0)
+        texts = {self.succeed("run", "abc", "-m", target, *drafted, "-n", 60).stdout
+                 for drafted in (("--mode", "ar"), ("-md", model, "--mode", "sd"),
+                                 ("-md", model, "--mode", "ssd"))}
+        self.assertEqual(len(texts), 1)
+        self.assertIn("Z", texts.pop())
+
+    def test_sampling_that_a_model_recommends_wrongly(self):
+        model = self.copy_model("demo-draft")
+        for values, saying in (({"temperature": -1}, "temperature"), ({"top_p": "x"}, "top_p"),
+                               ({"top_p": 1.5}, "top_p"), ({"top_k": 0.5}, "top_k"),
+                               ({"min_p": [0.1]}, "min_p"), ([1], "is no JSON object"),
+                               ({"repetition_penalty": 0}, "repetition_penalty")):
+            (model / "generation_config.json").write_text(json.dumps(values))
+            for command in (("run", "x"), ("serve", "--port", 0)):
+                self.refuse(*command, "-m", model, saying=saying)
+            self.succeed("run", "x", "-m", model, "-n", 2, "--generation-config", "none")
 
     def test_pickled_weights(self):
         model = self.copy_model("demo-draft")

@@ -51,8 +51,6 @@ BESIDE = {
                "the audio tower (1 tensor, 0.0 MB) is not used: sound is refused",
                ("score",): "what is none of the text model (1 tensor, 0.0 MB, 'score.weight' first)"
                            " is not used"}}
-# Whose files sum in another order.
-ROUNDED = ("qwen3_5",)
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 
@@ -75,8 +73,8 @@ class ConvertFamilies(CliTest):
     def make_folder(self, name, **changes):
         return make_folder(name, self.folder, **changes)
 
-    def logits(self, model, context, tokens):
-        return logits_of(MODEL_LOGITS, model, tokens, context)
+    def logits(self, model, context, tokens, weights=""):
+        return logits_of(MODEL_LOGITS, model, tokens, context, weights=weights)
 
     def check_like_a_converter(self, folder, file):
         """Tensors and keys of a file are those of the converter's."""
@@ -107,16 +105,19 @@ class ConvertFamilies(CliTest):
 
     def convert(self, name):
         folder = self.make_folder(name, **SAYABLE.get(name, {}))
-        file, halves = self.folder / f"{name}.gguf", self.folder / f"{name}-bf16.gguf"
+        file, halves, rounded = (self.folder / f"{name}{of}.gguf" for of in ("", "-bf16", "-q"))
         self.succeed("quantize", folder, file, "--type", "f32")
         self.succeed("quantize", folder, halves, "--type", "bf16")
         tokens = json.loads((folder / "golden.json").read_text())["prompt_ids"]
         context = CONTEXTS.get(name, 0)
         of_folder = self.logits(folder, context, tokens)
-        margin = 1e-5 * np.abs(of_folder).max() if name in ROUNDED else 0
         for each in (file, halves):
-            np.testing.assert_allclose(self.logits(each, context, tokens), of_folder, rtol=0,
-                                       atol=margin)
+            np.testing.assert_array_equal(self.logits(each, context, tokens), of_folder)
+        for weights in ("q8_0", "q4_k_m"):
+            self.succeed("quantize", folder, rounded, "--type", weights)
+            np.testing.assert_array_equal(
+                self.logits(rounded, context, tokens),
+                self.logits(folder, context, tokens, weights=weights), weights)
         if "quantization_config" in json.loads((folder / "config.json").read_text()):
             return  # Which the package does not convert.
         self.check_like_a_converter(folder, file)

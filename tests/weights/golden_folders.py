@@ -24,9 +24,9 @@ def make_folder(name, within, **changes):
     return folder
 
 
-def logits_of(program, model, tokens, context=0, adapter=""):
+def logits_of(program, model, tokens, context=0, adapter="", weights=""):
     """[tokens, vocabulary], by the program model_logits."""
-    ran = subprocess.run([program, model, adapter, str(context), *map(str, tokens)],
+    ran = subprocess.run([program, model, weights, adapter, str(context), *map(str, tokens)],
                          capture_output=True)
     assert ran.returncode == 0, ran.stderr.decode()
     return np.frombuffer(ran.stdout, np.float32).reshape(len(tokens), -1)

@@ -1,6 +1,6 @@
 // Writes the logits of every row of a text, in float32, to standard output:
-// model_logits MODEL ADAPTER CONTEXT TOKEN...
-// An empty ADAPTER is none.
+// model_logits MODEL WEIGHTS ADAPTER CONTEXT TOKEN...
+// Empty WEIGHTS are as they are stored, an empty ADAPTER is none.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -17,9 +17,9 @@ namespace {
 
 using foretoken::Token;
 
-foretoken::Status Write(const char* path, std::string_view adapter, int context,
-                        const std::vector<Token>& tokens) {
-  FT_ASSIGN_OR_RETURN(const auto checkpoint, foretoken::OpenCheckpoint(path, ""));
+foretoken::Status Write(const char* path, std::string_view weight_type, std::string_view adapter,
+                        int context, const std::vector<Token>& tokens) {
+  FT_ASSIGN_OR_RETURN(const auto checkpoint, foretoken::OpenCheckpoint(path, weight_type));
   FT_ASSIGN_OR_RETURN(const auto config, foretoken::ReadModelConfig(checkpoint, context));
   const auto backend = foretoken::MakeCpuBackend(*foretoken::AvailableKernels().back(), nullptr,
                                                  foretoken::Precision::kF32);
@@ -43,10 +43,10 @@ foretoken::Status Write(const char* path, std::string_view adapter, int context,
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) return 2;
+  if (argc < 6) return 2;
   std::vector<Token> tokens;
-  for (int i = 4; i < argc; ++i) tokens.push_back(std::atoi(argv[i]));
-  const foretoken::Status status = Write(argv[1], argv[2], std::atoi(argv[3]), tokens);
+  for (int i = 5; i < argc; ++i) tokens.push_back(std::atoi(argv[i]));
+  const foretoken::Status status = Write(argv[1], argv[2], argv[3], std::atoi(argv[4]), tokens);
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", status.error().message.c_str());
   return 1;

@@ -321,7 +321,10 @@ Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
       std::this_thread::sleep_for(delay);
     };
   }
-  return Generate(*contestant->engine, std::move(requests), options_.batch, hooks);
+  FT_ASSIGN_OR_RETURN(std::vector<Generation> generations,
+                      Generate(*contestant->engine, std::move(requests), options_.batch, hooks));
+  FT_RETURN_IF_ERROR(CheckFiniteLogits(generations, contestant->target->source().label()));
+  return generations;
 }
 
 // No mode may read the answer of another to the same prompt.
@@ -379,8 +382,9 @@ Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
     result.modes[m].engine = contestants_[m].engine->stats();
     result.modes[m].planner = contestants_[m].engine->planner_report();
     if (!context_.lossy) continue;
-    FT_ASSIGN_OR_RETURN(result.modes[m].written, ScoreTexts(contestants_[m].engine.get(),
-                                                            options_.batch, set, result.modes[m]));
+    FT_ASSIGN_OR_RETURN(result.modes[m].written,
+                        ScoreTexts(contestants_[m].engine.get(), options_.batch,
+                                   contestants_[m].target->source().label(), set, result.modes[m]));
   }
   return result;
 }

@@ -40,8 +40,8 @@ std::string LastNumber(std::string_view text) {
   return number;
 }
 
-Result<WrittenTexts> ScoreTexts(Engine* engine, int batch, const EncodedSet& set,
-                                const ModeResult& mode) {
+Result<WrittenTexts> ScoreTexts(Engine* engine, int batch, std::string_view model,
+                                const EncodedSet& set, const ModeResult& mode) {
   WrittenTexts written;
   std::vector<Request> requests;
   for (std::size_t i = 0; i < mode.outputs.size(); ++i) {
@@ -55,6 +55,7 @@ Result<WrittenTexts> ScoreTexts(Engine* engine, int batch, const EncodedSet& set
   }
   FT_ASSIGN_OR_RETURN(const std::vector<Generation> scored,
                       Generate(*engine, std::move(requests), batch));
+  FT_RETURN_IF_ERROR(CheckFiniteLogits(scored, model));
   double loss = 0;
   for (std::size_t i = 0; i < mode.outputs.size(); ++i) {
     const std::size_t tokens = mode.outputs[i].size();

@@ -16,9 +16,10 @@ namespace foretoken {
 std::string LastNumber(std::string_view text);
 
 /// Scores what a mode wrote behind the prompts of `set`: how likely the model holds it, and how
-/// many texts end with the number that their answers end with. `engine` is idle; its target judges.
-Result<WrittenTexts> ScoreTexts(Engine* engine, int batch, const EncodedSet& set,
-                                const ModeResult& mode);
+/// many texts end with the number that their answers end with. `engine` is idle; its target, called
+/// `model`, judges.
+Result<WrittenTexts> ScoreTexts(Engine* engine, int batch, std::string_view model,
+                                const EncodedSet& set, const ModeResult& mode);
 
 /// What a set's modes have lost by a lossy rule, as a table; empty where nothing was scored.
 std::string RenderLossyCost(const SetResult& set);

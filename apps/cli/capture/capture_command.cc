@@ -180,6 +180,7 @@ class CaptureRun {
       const std::int64_t start = NowNs();
       FT_ASSIGN_OR_RETURN(const std::vector<Generation> answers,
                           Generate(*engine, std::move(requests), options_.batch));
+      FT_RETURN_IF_ERROR(CheckFiniteLogits(answers, decoding.target->source().label()));
       answering_ns_ += NowNs() - start;
       const std::int64_t reading = NowNs();
       const auto& device = decoding.target->loaded().device;

@@ -26,6 +26,7 @@ struct ReceiptOptions {
 
 std::string NameOf(const LanguageModel& model, Token token) {
   const Tokenizer* tokenizer = model.tokenizer();
+  if (token < 0) return "none";
   if (tokenizer == nullptr || token >= tokenizer->vocabulary()) return fmt::format("{}", token);
   return fmt::format("{} '{}'", token, tokenizer->TokenName(token));
 }

@@ -10,10 +10,15 @@ namespace foretoken {
 
 std::string_view DescribeFinish(FinishReason reason) {
   constexpr std::string_view kDescriptions[] = {
-      "ended by the model",          "ended by a stop token",
-      "ended by a stop string",      "ended at --max-tokens",
-      "ended by the grammar",        "ended because the grammar is too ambiguous",
-      "ended with the context full", "interrupted",
+      "ended by the model",
+      "ended by a stop token",
+      "ended by a stop string",
+      "ended at --max-tokens",
+      "ended by the grammar",
+      "ended because the grammar is too ambiguous",
+      "ended with the context full",
+      "ended as the model's numbers are not finite",
+      "interrupted",
   };
   return kDescriptions[static_cast<std::size_t>(reason)];
 }

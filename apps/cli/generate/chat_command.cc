@@ -212,6 +212,12 @@ Status Chat::Reply(const std::string& text) {
     return generation.error();
   }
   reply.End();
+  if (const Status finite = CheckFiniteLogits({&*generation, 1}, target_.source().label());
+      !finite.ok()) {
+    fmt::print("\n");
+    conversation_.messages.pop_back();
+    return finite;
+  }
   conversation_.messages.push_back(reply.message());
   const RequestStats& stats = generation->stats;
   AddStats(stats, &total_);

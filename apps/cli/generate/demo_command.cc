@@ -168,6 +168,7 @@ Result<int> Demo(DemoOptions options) {
     for (ModeRun& run : runs) {
       FT_ASSIGN_OR_RETURN(Request request, MakeRequest(options, *target->tokenizer(), prompt));
       FT_ASSIGN_OR_RETURN(Generation generation, Generate(*run.engine, std::move(request)));
+      FT_RETURN_IF_ERROR(CheckFiniteLogits({&generation, 1}, target->source().label()));
       run.generations.push_back(std::move(generation));
     }
     if (!options.json) PrintText(prompt, runs[kSsd].generations.back(), painter);

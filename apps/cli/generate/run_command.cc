@@ -162,6 +162,11 @@ Result<int> Run(RunOptions options) {
   }
   const Request asked = request;
   FT_ASSIGN_OR_RETURN(const Generation generation, Generate(*engine, std::move(request), hooks));
+  if (const Status finite = CheckFiniteLogits({&generation, 1}, target.source().label());
+      !finite.ok()) {
+    if (!options.json && !generation.text.empty()) fmt::print("\n");
+    return finite.error();
+  }
   if (!options.receipt.empty()) {
     const Receipt receipt = MakeReceipt(target, asked, generation.tokens, generation.finish);
     FT_RETURN_IF_ERROR(ReplaceFile(options.receipt, FormatReceipt(receipt)));

@@ -164,6 +164,10 @@ class Run {
         queue_.Computed(sampling->which.prompt);
       }
       if (!sampling->finished || sampling->sample.finish == FinishReason::kCancelled) continue;
+      if (sampling->sample.finish == FinishReason::kNotFinite) {
+        status = InvalidInput(NotFiniteMessage(job_.model));
+        continue;
+      }
       if (!sampling->computed) queue_.Computed(sampling->which.prompt);  // It ended at once.
       queue_.Finished(sampling->which.prompt, sampling->finished->output_tokens);
       report_.stats.AddCounts(*sampling->finished);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -14,6 +15,7 @@ namespace foretoken {
 
 /// Samples to be taken.
 struct RolloutJob {
+  std::string model;  ///< What is said of it is said of this name.
   std::vector<RolloutPrompt> prompts;
   int samples = 1;  ///< Of each prompt.
   int batch = 1;    ///< Decoded together.

@@ -155,7 +155,10 @@ Result<RolloutDone> RolloutSession::Take(const RolloutOrder& order) {
   const RolloutOptions& options = loaded_->options;
   const LanguageModel& target = *loaded_->decoding.target;
   FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.model, target, /*wanted=*/0));
-  RolloutJob job{.samples = order.samples, .batch = options.batch, .tail = loaded_->tail};
+  RolloutJob job{.model = loaded_->decoding.target->source().label(),
+                 .samples = order.samples,
+                 .batch = options.batch,
+                 .tail = loaded_->tail};
   FT_ASSIGN_OR_RETURN(job.prompts,
                       ReadRolloutPrompts(order.prompts,
                                          {.tokenizer = *target.tokenizer(),

@@ -142,6 +142,7 @@ class SkipSearchRun {
     const GenerateHooks hooks{.on_token = [&](SequenceId, const EmittedToken&) { bar.Advance(); }};
     FT_ASSIGN_OR_RETURN(const std::vector<Generation> answers,
                         Generate(*engine, std::move(requests), options_.batch, hooks));
+    FT_RETURN_IF_ERROR(CheckFiniteLogits(answers, decoding.target->source().label()));
     for (std::size_t i = 0; i < texts->size(); ++i) {
       AskedText& text = (*texts)[i];
       text.first = static_cast<int>(text.tokens.size());

@@ -221,6 +221,7 @@ Result<Outputs> Verify::RunPrompts(std::unique_ptr<Engine>* engine,
     FT_ASSIGN_OR_RETURN(
         std::vector<Generation> generations,
         Generate(**engine, Requests(setting, begin, end), configuration.batch, hooks));
+    FT_RETURN_IF_ERROR(CheckFiniteLogits(generations, decoding_.target->source().label()));
     for (Generation& generation : generations) outputs.push_back(std::move(generation.tokens));
   }
   return outputs;

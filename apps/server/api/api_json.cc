@@ -115,6 +115,7 @@ std::string_view FinishName(FinishReason reason) {
     case FinishReason::kContextFull:
     case FinishReason::kGrammarStuck:
       return "length";
+    case FinishReason::kNotFinite:
     case FinishReason::kCancelled:
       break;
   }

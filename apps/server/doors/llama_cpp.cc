@@ -115,7 +115,7 @@ class ContentWriter final : public ReplyWriter {
     }
     if (!burst.ending.has_value()) return;
     choice.ending = *burst.ending;
-    if (request_.stream && choice.ending.reason != FinishReason::kCancelled) {
+    if (request_.stream && !FinishName(choice.ending.reason).empty()) {
       AppendData(Final(burst.choice), out);
     }
   }

@@ -35,7 +35,8 @@ double FirstBound(Logits logits, int vocabulary, float temperature, NoiseKey noi
   }
   std::size_t count = 0;
   for (Token token = begin; token < std::min(vocabulary, begin + kLogitGroup); ++token) {
-    Insert({token, logits.values[token]}, scratch, &count);
+    const float logit = logits.values[token];
+    if (logit > -std::numeric_limits<float>::infinity()) Insert({token, logit}, scratch, &count);
   }
   if (count < scratch.size()) return kMinusInfinity;
   double bound = -kMinusInfinity;

@@ -40,7 +40,7 @@ class ChanceTable {
 
   static int BucketOf(float log_odds) {
     const float place = (log_odds - kLeastLogOdds) * kPerNat;
-    return static_cast<int>(std::clamp(place, 0.0F, kBuckets - 1.0F));
+    return static_cast<int>(std::min(std::max(0.0F, place), kBuckets - 1.0F));  // NaN: the least.
   }
 
   std::array<Bucket, kBuckets> buckets_;

@@ -40,6 +40,11 @@ int CandidateNumber(const Proposal& proposal, int node, const Ranking& ranking, 
   return -1;
 }
 
+void TakeConfidence(const SaidRow& said, Ranking* ranking) {
+  if (!said.confidence || !std::isfinite(*said.confidence) || ranking->empty()) return;
+  (*ranking)[0].log_odds = *said.confidence;
+}
+
 }  // namespace
 
 DraftModel::DraftModel(Model* draft_model, int max_sequences, int context, int scratch)
@@ -86,23 +91,25 @@ Ranking RankRow(DraftModel& draft, const SaidRow& said, const SamplingParams& sa
     for (const Token token : draft.draw.Draw(request, likeliest)) {
       ranking.push_back({.token = token});
     }
-    if (said.confidence && !ranking.empty()) ranking[0].log_odds = *said.confidence;
+    TakeConfidence(said, &ranking);
     return ranking;
   }
   std::array<Candidate, kMaxRanking> best;
   const int wanted = request.children + request.candidates;
   const int count =
       std::min(request.children > 1 ? std::max(wanted, kScored) : wanted, kMaxRanking);
-  const std::size_t found = draft.sampler.Rank(
-      said.logits, sampling, history, request.path, request.root + 1 + request.path.size(),
-      std::span(best).first(static_cast<std::size_t>(count)));
+  std::size_t found = draft.sampler.Rank(said.logits, sampling, history, request.path,
+                                         request.root + 1 + request.path.size(),
+                                         std::span(best).first(static_cast<std::size_t>(count)));
+  // Of infinite logits there are no chances: nothing is proposed.
+  if (found > 0 && !std::isfinite(best[0].score)) found = 0;
   std::array<double, kMaxRanking> scores;
   for (std::size_t i = 0; i < found; ++i) {
     ranking.push_back({.token = best[i].token});
     scores[i] = best[i].score;
   }
   SetLogOdds(std::span(scores).first(found), sampling.temperature, &ranking);
-  if (said.confidence && !ranking.empty()) ranking[0].log_odds = *said.confidence;
+  TakeConfidence(said, &ranking);
   return ranking;
 }
 

@@ -159,6 +159,7 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
     const Mode mode = sequence->plan.mode;
     if (!mode.before() || mode.drafter != drafter || sequence->uncomputed() != 1) continue;
     if (sequence->awaits_mask) continue;  // It sits the round out.
+    if (sequence->alone) continue;        // A draft might write keys beside its own, too.
     const auto batch = static_cast<int>(running.size());
     contexts_.push_back(ContextFor(drafter, batch, sequence.get()));
     // Of others the members may be draft models.

@@ -1,5 +1,6 @@
 #include "engine/round/emitter.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/clock.h"
@@ -25,10 +26,12 @@ void Emitter::ScorePrompt(Logits logits, Sequence* sequence) {
   if (top < 0 || sequence->prompt_told) return;
   for (int i = 0; i < sequence->prompt_logits; ++i) {
     const Token next = sequence->tokens[++sequence->scored];
-    ComputeLogprobs(logits.Row(sequence->first_prompt_logits + i, vocabulary_).values, vocabulary_,
-                    next, top, &sequence->prompt_logprobs.emplace_back());
+    const float* row = logits.Row(sequence->first_prompt_logits + i, vocabulary_).values;
+    if (!ComputeLogprobs(row, vocabulary_, next, top, &sequence->prompt_logprobs.emplace_back())) {
+      sequence->finish = FinishReason::kNotFinite;
+    }
   }
-  if (sequence->scores_prompt()) return;
+  if (sequence->scores_prompt() || sequence->finish == FinishReason::kNotFinite) return;
   sequence->prompt_told = true;
   if (sequence->request.stop.max_tokens == 0) sequence->stats.first_token_ns = NowNs();
   const std::span<const Token> tokens(sequence->tokens);
@@ -50,7 +53,12 @@ void Emitter::PoolPrompt(const float* states, Sequence* sequence) const {
   if (sequence->pooled < sequence->prompt_tokens) return;
   sequence->stats.first_token_ns = NowNs();
   // A mean points where its sum does.
-  sequence->request.listener->OnEmbedding(sequence->id, Normalised(sum));
+  const std::vector<float> embedding = Normalised(sum);
+  if (!std::ranges::all_of(embedding, [](float value) { return std::isfinite(value); })) {
+    sequence->finish = FinishReason::kNotFinite;
+    return;
+  }
+  sequence->request.listener->OnEmbedding(sequence->id, embedding);
 }
 
 void Emitter::Emit(const Round& round, Logits logits, Sequence* sequence) {
@@ -71,7 +79,8 @@ void Emitter::Emit(const Round& round, Logits logits, Sequence* sequence) {
   const std::size_t count = sequence->emitted.size();
   for (std::size_t i = 0; i < count; ++i) {
     EmittedToken emitted{.token = sequence->emitted[i], .origin = sequence->OriginOf(i)};
-    const bool last = i + 1 == count && sequence->finish.has_value();
+    const bool last = i + 1 == count && sequence->finish.has_value() &&
+                      sequence->finish != FinishReason::kNotFinite;
     emitted.text = sequence->EmitText(emitted.token, last);
     if (top >= 0) {
       const std::int64_t row = sequence->first_logits + sequence->verified_nodes[i];

@@ -1,6 +1,7 @@
 #include "engine/round/verifier.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/philox.h"
 #include "speculation/lossy.h"
@@ -26,19 +27,21 @@ void Verifier::Verify(Logits logits, const SpeculatorClient* speculator, std::in
   sequence->verified = sequence->proposal;
   sequence->outcome = sequence->draws ? ByRejection(own, mask_steps, sequence)
                                       : ByNoise(own, speculator, mask_steps, sequence);
+  sequence->not_finite = sequence->outcome.bonus < 0;
 }
 
 Outcome Verifier::ByNoise(Logits logits, const SpeculatorClient* speculator,
                           std::int64_t mask_steps, Sequence* sequence) {
   const auto choose = [&](int node) {
+    sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
     Token token = Choose(logits, node, *sequence);
+    if (token < 0) return token;
     if (script_.has_value()) {
       token = script_->answers.empty() ? FollowScript(speculator, node, token, *sequence)
                                        : FollowAnswer(logits, node, token, *sequence);
     }
     if (lossy_.kind != Lossy::kNone) token = Relax(logits, node, token, sequence);
     sequence->emitted.push_back(token);
-    sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
     return token;
   };
   const auto may_enter = [&](int) {
@@ -72,7 +75,7 @@ Outcome Verifier::ByRejection(Logits logits, std::int64_t mask_steps, Sequence* 
             ? Choose(logits, node, *sequence)
             : std::max(sampler_.ChooseByWeight(weights, sampling.seed, NextPosition(*sequence)),
                        Token{0});
-    emitted.push_back(token);
+    if (token >= 0) emitted.push_back(token);
     return token;
   };
   const auto may_enter = [&](int node, int child) {
@@ -86,12 +89,10 @@ Outcome Verifier::ByRejection(Logits logits, std::int64_t mask_steps, Sequence* 
 }
 
 Token Verifier::Choose(Logits logits, int node, const Sequence& sequence) {
-  const Token token = sampler_
-                          .Choose(logits.Row(node, vocabulary_), sequence.request.sampling,
-                                  sequence.history, sequence.emitted, NextPosition(sequence))
-                          .token;
-  // Logits without a single finite value choose nothing; token 0 keeps the sequence well formed.
-  return std::max(token, Token{0});
+  const Candidate chosen =
+      sampler_.Choose(logits.Row(node, vocabulary_), sequence.request.sampling, sequence.history,
+                      sequence.emitted, NextPosition(sequence));
+  return std::isfinite(chosen.score) ? chosen.token : -1;
 }
 
 std::span<const float> Verifier::LawAt(Logits logits, int node, const Sequence& sequence) {
@@ -158,6 +159,26 @@ Token Verifier::FollowScript(const SpeculatorClient* speculator, int node, Token
     if (!prepared_.empty()) return prepared_[which];
   }
   return choice == proposed ? (choice + 1) % vocabulary_ : choice;
+}
+
+void TakeBack(KvMemory memory, Sequence* sequence) {
+  // Rows multiply what they do not see of a block with 0: behind what is committed must be numbers.
+  SequenceKv& kv = sequence->kv;
+  if (kv.committed == 0) {
+    for (const std::int32_t block : kv.blocks) ClearBlock(block, memory.store);
+  } else {
+    std::vector<KvMove> moves;
+    const auto end = static_cast<std::int32_t>(kv.blocks.size()) * kBlockSize;
+    for (std::int32_t position = kv.committed; position < end; ++position) {
+      moves.push_back({kv.SlotOf(kv.committed - 1), kv.SlotOf(position)});
+    }
+    memory.backend->CopyKv(*memory.store, moves);
+  }
+  sequence->proposal.Clear();
+  sequence->emitted.clear();
+  sequence->not_finite = false;
+  sequence->alone = true;
+  sequence->verifies = false;
 }
 
 void CommitOutcome(KvMemory memory, Sequence* sequence) {

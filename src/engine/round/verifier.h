@@ -35,7 +35,9 @@ class Verifier {
         judge_(judge),
         sampler_(backend, vocabulary) {}
 
-  /// Sets the sequence's outcome, what it emits, and where that was chosen. `logits` are those of
+  /// Sets the sequence's outcome, what it emits, and where that was chosen. Where the logits of a
+  /// row that is reached have no finite maximum, the path ends before it, without a bonus token
+  /// (Sequence::not_finite). `logits` are those of
   /// the whole pass. `speculator` is asked for what it has prepared where outcomes follow a script;
   /// null: there is none. A proposal whose masks take more than `mask_steps` is not followed to its
   /// end.
@@ -46,6 +48,7 @@ class Verifier {
   Outcome ByNoise(Logits logits, const SpeculatorClient* speculator, std::int64_t mask_steps,
                   Sequence* sequence);
   Outcome ByRejection(Logits logits, std::int64_t mask_steps, Sequence* sequence);
+  // -1: the logits have no finite maximum.
   Token Choose(Logits logits, int node, const Sequence& sequence);
   // The target's law behind a node; of a greedy sequence at temperature 1.
   std::span<const float> LawAt(Logits logits, int node, const Sequence& sequence);
@@ -68,6 +71,10 @@ class Verifier {
   Sampler sampler_;
   std::vector<Token> prepared_;  // Reused between rounds.
 };
+
+/// Gives up what a pass has computed of a sequence: rows of proposals, now or earlier, may have
+/// made its logits NaN, and not the accepted path. The next pass is without a proposal.
+void TakeBack(KvMemory memory, Sequence* sequence);
 
 /// Commits what Verify found: the emitted tokens, cut where the sequence ends, the KV of the
 /// accepted path, and the counts of both.

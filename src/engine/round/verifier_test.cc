@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 
 #include "backend/reference/reference_backend.h"
 #include "engine/round/mask_work.h"
@@ -48,6 +49,49 @@ TEST_F(VerifierTest, TakesTheProposalAsFarAsTheTargetAgrees) {
   EXPECT_EQ(sequence_->proposal.size(), 0);
   EXPECT_EQ(sequence_->stats.reached_at[2], 1);
   EXPECT_EQ(sequence_->stats.accepted_at[2], 0);
+}
+
+// Rows behind the one that says nothing are not looked at, whatever they hold.
+TEST_F(VerifierTest, EndsThePathBeforeLogitsThatAreNotFinite) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity}) {
+    for (const float temperature : {0.0F, 1.0F}) {
+      for (const bool draws : {false, true}) {
+        for (const int row : {0, 1}) {
+          auto sequence = DecodingSequence(1, {1, 2, 3});
+          sequence->request.sampling.temperature = temperature;
+          sequence->draws = draws && temperature > 0;
+          for (const Token token : {4, 5}) sequence->proposal.Extend(token);
+          auto logits = LogitsOf({4, 5, 6});
+          for (float& logit : logits) logit *= 1000;  // Sure at temperature 1, too.
+          std::fill_n(logits.begin() + row * kVocabulary, kVocabulary, bad);
+          Verifier verifier(backend_.get(), kVocabulary, std::nullopt);
+          verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence.get());
+          EXPECT_TRUE(sequence->not_finite);
+          EXPECT_EQ(sequence->outcome, (Outcome{.node = row, .bonus = -1}));
+          EXPECT_EQ(sequence->emitted.size(), static_cast<std::size_t>(row));
+          CommitOutcome({backend_.get(), &kv_}, sequence.get());
+          EXPECT_EQ(sequence->tokens.size(), 3U + static_cast<std::size_t>(row));
+          EXPECT_EQ(sequence->kv.committed, 3 + row);
+          EXPECT_FALSE(sequence->finish.has_value());
+        }
+      }
+    }
+  }
+}
+
+// What AR would never have computed cannot fail.
+TEST_F(VerifierTest, ARowBehindTheLimitOfTokensIsNotMissed) {
+  for (const Token token : {4, 5}) sequence_->proposal.Extend(token);
+  sequence_->stop_tokens = {5};
+  auto logits = LogitsOf({4, 5, 6});
+  std::fill_n(logits.begin() + 2 * kVocabulary, kVocabulary,
+              std::numeric_limits<float>::quiet_NaN());
+  Verifier verifier(backend_.get(), kVocabulary, std::nullopt);
+  verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
+  CommitOutcome({backend_.get(), &kv_}, sequence_.get());
+  EXPECT_EQ(sequence_->finish, FinishReason::kEndOfSequence);
+  EXPECT_EQ(sequence_->tokens.back(), 5);
 }
 
 TEST_F(VerifierTest, CommitsNothingBehindTheEndOfTheSequence) {

@@ -33,7 +33,7 @@ constexpr TensorName kNames[] = {
 constexpr std::string_view kV2Fields = R"({
     "attention_bias": false, "first_k_dense_replace": 0, "kv_lora_rank": 512, "mlp_bias": false,
     "moe_intermediate_size": 1407, "n_group": null, "n_routed_experts": null,
-    "n_shared_experts": 2, "norm_topk_prob": false, "num_experts": null,
+    "n_shared_experts": 2, "norm_topk_prob": false, "num_experts": 64,
     "num_experts_per_tok": null, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
     "qk_rope_head_dim": 64, "routed_scaling_factor": 1.0, "scoring_func": null,
     "topk_group": null, "topk_method": "greedy", "v_head_dim": 128})";
@@ -41,7 +41,7 @@ constexpr std::string_view kV3Fields = R"({
     "attention_bias": false, "first_k_dense_replace": 3, "kv_lora_rank": 512,
     "max_position_embeddings": 4096, "moe_intermediate_size": 2048, "n_group": 8,
     "n_routed_experts": null, "n_shared_experts": 1, "norm_topk_prob": true,
-    "num_experts_per_tok": 8, "num_key_value_heads": 128, "num_local_experts": null,
+    "num_experts_per_tok": 8, "num_key_value_heads": 128, "num_local_experts": 256,
     "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
     "rope_interleave": true, "routed_scaling_factor": 2.5, "scoring_func": null, "topk_group": 4,
     "topk_method": null, "v_head_dim": 128})";

@@ -38,9 +38,11 @@ struct Family {
   bool folder_gains_less_one = false;  ///< Folders hold the gains of norms less one.
   bool gguf_has_experts = false;       ///< What tells it from another that GGUF files call alike.
   /// What the class in `transformers` reads in config.json beside what most classes do, as JSON:
-  /// each field as it is where a folder leaves it out; null: it is None, or it has two names, and
-  /// one of them must be there.
+  /// each field as it is where a folder leaves it out; null: it is None, or it has another name
+  /// besides, which has the default and counts less than this one.
   std::string_view fields = "{}";
+  /// The same of all its relatives; what `fields` has besides counts before it.
+  std::string_view relatives_fields = "{}";
   /// What the family has that DescribeUsual does not say; null: nothing.
   void (*describe)(ConfigFields& fields, ModelConfig* config) = nullptr;
   /// Fields of config.json that GGUF files say in a way of the family's own; null: none.
@@ -49,8 +51,12 @@ struct Family {
   /// all models (convert/gguf_keys.h); null: none.
   void (*gguf_keys)(const ModelConfig& config, GgufHeader* header) = nullptr;
   /// Tensors of a folder that GGUF files have in another form, arranged as they are there, under
-  /// our names for those; and the description, where that changes with them. Null: there are none.
-  void (*arrange_for_gguf)(Checkpoint* checkpoint, ModelConfig* config) = nullptr;
+  /// our names for those. Null: there are none. A tensor that is missing or of another shape than
+  /// the description's stays as it is, and so does one that is arranged already.
+  void (*arrange_for_gguf)(Checkpoint* checkpoint, const ModelConfig& config) = nullptr;
+  /// Folders are read in that form, too: sums along what lies in another order there would have
+  /// other bits than those of a file.
+  bool reads_as_gguf = false;
   /// Tensors that folders keep in an order of the family's own become what they are elsewhere when
   /// they are read; null: none do. They have their names already.
   Status (*arrange)(Checkpoint* checkpoint) = nullptr;

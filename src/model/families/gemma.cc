@@ -107,6 +107,8 @@ void Gemma2FromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config
 void Gemma3FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
   FromGguf(config, 62);
   // Ollama's files of models that see do not say how layers without a window rotate: all the same.
+  // (Google's models of 4B, 12B and 27B see, and have the linear factor 8 in config.json; those of
+  // 270M and 1B do not, and have none.)
   const bool sees = metadata.Find("gemma3.vision.block_count") != nullptr;
   if (sees && !config->contains("rope_scaling")) {
     (*config)["rope_scaling"] = {{"type", "linear"}, {"factor", 8}};

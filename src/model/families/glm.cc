@@ -28,7 +28,7 @@ constexpr std::string_view kGlm4MoeFields = R"({
     "attention_bias": false, "first_k_dense_replace": 1, "max_position_embeddings": 131072,
     "moe_intermediate_size": 1408, "n_group": 1, "n_routed_experts": null, "n_shared_experts": 1,
     "norm_topk_prob": true, "num_experts_per_tok": 8, "num_key_value_heads": 8,
-    "num_local_experts": null, "partial_rotary_factor": 0.5, "rms_norm_eps": 1e-5,
+    "num_local_experts": 128, "partial_rotary_factor": 0.5, "rms_norm_eps": 1e-5,
     "routed_scaling_factor": 1.0, "topk_group": 1, "use_qk_norm": false})";
 
 // The output projection has no bias.

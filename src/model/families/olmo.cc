@@ -13,7 +13,7 @@ constexpr std::string_view kOlmo2Fields = R"({"attention_bias": false, "rms_norm
 constexpr std::string_view kOlmoeFields = R"({
     "attention_bias": false, "clip_qkv": null, "max_position_embeddings": 4096,
     "norm_topk_prob": false, "num_experts": null, "num_experts_per_tok": 8,
-    "num_local_experts": null, "rms_norm_eps": 1e-5})";
+    "num_local_experts": 64, "rms_norm_eps": 1e-5})";
 
 // Norms stand behind blocks only, and queries and keys are normalised over all heads at once.
 void DescribeOlmo2(ConfigFields& /*fields*/, ModelConfig* config) {

@@ -91,7 +91,7 @@ constexpr std::string_view kQwen3MoeFields = R"({
     "attention_bias": false, "decoder_sparse_step": 1, "intermediate_size": 6144,
     "max_position_embeddings": 32768, "mlp_only_layers": null, "moe_intermediate_size": 768,
     "norm_topk_prob": false, "num_experts": null, "num_experts_per_tok": 8,
-    "num_key_value_heads": 4, "num_local_experts": null, "sliding_window": 4096,
+    "num_key_value_heads": 4, "num_local_experts": 128, "sliding_window": 4096,
     "use_sliding_window": false})";
 
 }  // namespace

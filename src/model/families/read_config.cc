@@ -94,6 +94,7 @@ constexpr std::string_view kUsualFields = R"({
 
 Json AsClassReads(const Family& family, const Json& json) {
   Json all = Json::parse(kUsualFields);
+  all.update(Json::parse(family.relatives_fields));
   all.update(Json::parse(family.fields));
   // Whatever there is of a rotation takes the place of the class's own.
   for (const char* name : {"rope_scaling", "rope_parameters"}) {

@@ -261,6 +261,7 @@ Result<std::unique_ptr<Tokenizer>> BpeVocabularyBuilder::Build(Settings settings
   vocabulary.added = std::move(added_);
   vocabulary.spare = std::move(spare_);
   vocabulary.empty = std::move(empty_);
+  vocabulary.notes = settings.notes;
   vocabulary.chat_templates = config_.chat_templates;
   vocabulary.marks = config_.marks;
   const AddedTokens added(vocabulary.added);

@@ -48,6 +48,7 @@ class BpeVocabularyBuilder {
     std::optional<std::string> bos;
     /// Of a vocabulary of characters, which nothing above is for but `bos`.
     std::optional<SpaceRule> spaces;
+    std::vector<std::string> notes;  ///< Vocabulary's.
   };
   /// The tokenizer, with the special tokens and chat template of the configuration.
   Result<std::unique_ptr<Tokenizer>> Build(Settings settings) &&;

@@ -6,6 +6,9 @@
 namespace foretoken {
 namespace {
 
+// What llama.cpp takes where a file names none, as those of before April 2024 do.
+constexpr std::string_view kUnnamedFamily = "default";
+
 using Embedded = EmbeddedVocabulary;
 
 Status AddTokens(const Embedded& vocabulary, BpeVocabularyBuilder* builder) {
@@ -47,18 +50,24 @@ Result<std::unique_ptr<Tokenizer>> LoadEmbeddedBpe(const Embedded& vocabulary,
                                                    std::string_view where,
                                                    const TokenizerConfig& config) {
   BpeVocabularyBuilder builder(where, config);
-  const std::optional<BpeFamily> family = FindBpeFamily(vocabulary.pre);
+  const bool unnamed = vocabulary.pre.empty();
+  const std::optional<BpeFamily> family = FindBpeFamily(unnamed ? kUnnamedFamily : vocabulary.pre);
   if (!family.has_value()) {
     return builder.Bad(fmt::format(
-        "the file {}, so that nothing says how text is cut into words; names that are known: {}",
-        vocabulary.pre.empty()
-            ? "names no pre-tokenizer (tokenizer.ggml.pre)"
-            : fmt::format("names the pre-tokenizer '{}'", Printable(vocabulary.pre)),
-        BpeFamilyNames()));
+        "the file names the pre-tokenizer '{}', so that nothing says how text is cut into words; "
+        "names that are known: {}",
+        Printable(vocabulary.pre), BpeFamilyNames()));
   }
   FT_RETURN_IF_ERROR(AddTokens(vocabulary, &builder));
   FT_RETURN_IF_ERROR(AddMerges(vocabulary, &builder));
   BpeVocabularyBuilder::Settings settings;
+  if (unnamed) {
+    settings.notes.push_back(fmt::format(
+        "the file names no pre-tokenizer (tokenizer.ggml.pre), so text is cut into words by the "
+        "family '{}', as llama.cpp does it, and perhaps not as the model was trained: convert the "
+        "model again",
+        kUnnamedFamily));
+  }
   FT_ASSIGN_OR_RETURN(settings.pre_tokenizer, PreTokenizer::FromJson(family->pre_tokenizer));
   settings.nfc = family->nfc;
   settings.bpe.whole_words_first = family->whole_words_first;

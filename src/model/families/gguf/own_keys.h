@@ -19,10 +19,7 @@ void Glm4MoeToGguf(const ModelConfig& config, GgufHeader* header);
 void Gemma4FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config);
 void Gemma4ToGguf(const ModelConfig& config, GgufHeader* header);
 
-void Qwen3NextFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config);
-/// Value heads take key heads in turns in files of Qwen3.5.
-void Qwen35FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config);
-/// Of all of them.
+void RecurrentFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config);
 void RecurrentToGguf(const ModelConfig& config, GgufHeader* header);
 
 }  // namespace foretoken

@@ -9,10 +9,9 @@
 #include "model/families/gguf/own_keys.h"
 
 namespace foretoken {
-namespace {
 
 // Files call the sizes of heads as those of other recurrent layers.
-void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void RecurrentFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
   std::string architecture;
   if (!metadata.String("general.architecture", &architecture).ok()) return;
   const auto copy = [&](const char* key, const char* field) {
@@ -27,18 +26,6 @@ void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
   copy("ssm.conv_kernel", "linear_conv_kernel_dim");
   copy("ssm.inner_size", "linear_value_width");
   copy("full_attention_interval", "full_attention_interval");
-}
-
-}  // namespace
-
-void Qwen3NextFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
-  FromGguf(metadata, config);
-  (*config)["linear_keys_in_turns"] = false;
-}
-
-void Qwen35FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
-  FromGguf(metadata, config);
-  (*config)["linear_keys_in_turns"] = true;
 }
 
 void RecurrentToGguf(const ModelConfig& config, GgufHeader* header) {

@@ -22,6 +22,25 @@ class LayerArranger {
   LayerArranger(int layer, const DeltaShape& shape, Checkpoint* checkpoint)
       : at_(fmt::format("layers.{}.delta.", layer)), shape_(shape), checkpoint_(checkpoint) {}
 
+  // Whether there is such a tensor, of this size in this dimension.
+  bool Has(const char* name, std::int64_t size, std::size_t dimension = 0) const {
+    const TensorView* tensor = checkpoint_->Find(at_ + name);
+    return tensor != nullptr && tensor->shape.size() > dimension &&
+           tensor->shape[dimension] == size;
+  }
+  bool HasLogRates() const { return Has("log_rates", shape_.value_heads); }
+  bool HasTogether() const {
+    return Has("qkvz.weight", shape_.conv_width() + shape_.value_width());
+  }
+  // All that Reorder looks for.
+  bool HasApart() const {
+    const std::int64_t heads = shape_.value_heads;
+    return Has("qkv.weight", shape_.conv_width()) && Has("taps.weight", shape_.conv_width()) &&
+           Has("z.weight", shape_.value_width()) && Has("a.weight", heads) &&
+           Has("b.weight", heads) && Has("rate_bias", heads) &&
+           Has("o.weight", shape_.value_width(), /*dimension=*/1);
+  }
+
   // Of the value heads in this order.
   void Rates(const std::vector<int>& order) {
     const TensorView from = *checkpoint_->Find(at_ + "log_rates");
@@ -124,25 +143,25 @@ std::vector<int> InTurns(const DeltaShape& shape) {
 
 }  // namespace
 
-void ArrangeQwen3NextForGguf(Checkpoint* checkpoint, ModelConfig* config) {
-  for (int i = 0; i < config->layer_count(); ++i) {
-    const LayerSpec& layer = config->layers[static_cast<std::size_t>(i)];
+void ArrangeQwen3NextForGguf(Checkpoint* checkpoint, const ModelConfig& config) {
+  for (int i = 0; i < config.layer_count(); ++i) {
+    const LayerSpec& layer = config.layers[static_cast<std::size_t>(i)];
     if (!layer.is_recurrent()) continue;
     LayerArranger arranger(i, layer.delta, checkpoint);
-    arranger.Rates(InOrder(layer.delta));
-    arranger.Apart();
+    if (arranger.HasLogRates()) arranger.Rates(InOrder(layer.delta));
+    if (arranger.HasTogether()) arranger.Apart();
   }
 }
 
-void ArrangeQwen35ForGguf(Checkpoint* checkpoint, ModelConfig* config) {
-  for (int i = 0; i < config->layer_count(); ++i) {
-    LayerSpec& layer = config->layers[static_cast<std::size_t>(i)];
+void ArrangeQwen35ForGguf(Checkpoint* checkpoint, const ModelConfig& config) {
+  for (int i = 0; i < config.layer_count(); ++i) {
+    const LayerSpec& layer = config.layers[static_cast<std::size_t>(i)];
     if (!layer.is_recurrent()) continue;
-    const std::vector<int> order = InTurns(layer.delta);
     LayerArranger arranger(i, layer.delta, checkpoint);
+    if (!arranger.HasLogRates() || !arranger.HasApart()) continue;
+    const std::vector<int> order = InTurns(layer.delta);
     arranger.Rates(order);
     arranger.Reorder(order);
-    layer.delta.keys_in_turns = true;
   }
 }
 
