@@ -70,6 +70,7 @@ void EngineThread::Run() {
   if (!loaded) return;
 
   while (true) {
+    DoAsked();
     const bool worked = StepInTurn();
     progress_ns_ = NowNs();
     stats_.AddEngine(*model_.engine);
@@ -81,6 +82,33 @@ void EngineThread::Run() {
     if (stop_ && sequences_ == 0) break;
   }
   model_.engine.reset();  // Here, where the speculator and the thread pool were started.
+}
+
+void EngineThread::Do(const std::function<void()>& work) {
+  std::unique_lock lock(wake_mutex_);
+  asked_.push_back(&work);
+  const std::uint64_t own = ++asked_in_all_;
+  woken_ = true;
+  wake_cv_.notify_all();
+  done_cv_.wait(lock, [&] { return done_in_all_ >= own; });
+}
+
+void EngineThread::DoAsked() {
+  std::vector<const std::function<void()>*> asked;
+  {
+    const std::lock_guard lock(wake_mutex_);
+    if (asked_.empty()) return;
+    asked.swap(asked_);
+  }
+  {
+    const std::lock_guard held(turn_);
+    for (const std::function<void()>* work : asked) (*work)();
+  }
+  {
+    const std::lock_guard lock(wake_mutex_);
+    done_in_all_ += asked.size();
+  }
+  done_cv_.notify_all();
 }
 
 void EngineThread::PublishTouched() {

@@ -55,6 +55,10 @@ class EngineThread {
   void Abort(LiveRequest* live, AbortReason reason);
   void AbortAll(AbortReason reason);
 
+  /// Does `work` on the engine's thread between two steps, as soon as it can, and returns when that
+  /// is done. What `work` throws ends the server, as it does in a step.
+  void Do(const std::function<void()>& work);
+
   /// Sequences that have not ended.
   int sequences() const { return sequences_.load(); }
   /// How long the engine has been at one step although there is work; 0 where there is none.
@@ -72,6 +76,7 @@ class EngineThread {
   void Run();
   bool Load();
   bool StepInTurn();
+  void DoAsked();
   void PublishTouched();
   void SleepUntilWoken();
   void Wake();
@@ -91,6 +96,10 @@ class EngineThread {
 
   std::mutex wake_mutex_;
   std::condition_variable wake_cv_;
+  std::condition_variable done_cv_;
+  std::vector<const std::function<void()>*> asked_;  // By who waits in Do.
+  std::uint64_t asked_in_all_ = 0;
+  std::uint64_t done_in_all_ = 0;
   bool woken_ = false;
   bool stop_ = false;
   std::optional<Status> loaded_;  // None while it loads.

@@ -52,6 +52,10 @@ class LiveRequest {
   bool Publish();
   /// Keeps `places` until every choice has ended; set before it is submitted.
   void Hold(std::shared_ptr<void> places) { places_ = std::move(places); }
+  /// Calls `told` with a choice and the tokens of its output when it ends; set before it is
+  /// submitted.
+  using Output = std::function<void(int choice, std::vector<Token> tokens)>;
+  void TellOutputs(Output told) { told_ = std::move(told); }
   /// Where this request enters itself when it stages something; set before it is submitted.
   void set_touched(std::vector<LiveRequest*>* touched) { touched_ = touched; }
 
@@ -68,6 +72,7 @@ class LiveRequest {
     int index = 0;
     Mode mode = Mode::kAr;
     int staged = -1;  ///< This choice's latest burst in staged_.
+    std::vector<Token> output;  ///< Where somebody is to be told of it.
   };
 
   Burst& Stage(Choice* choice, bool fresh);
@@ -82,6 +87,7 @@ class LiveRequest {
   std::vector<Burst> staged_;
   int unfinished_;
   std::shared_ptr<void> places_;
+  Output told_;  // May be null.
 
   std::mutex mutex_;
   std::function<void()> wake_;

@@ -11,6 +11,7 @@
 #include "server/queries.h"
 #include "server/replies.h"
 #include "server/server.h"
+#include "server/slots/slot_requests.h"
 
 namespace foretoken::server {
 namespace {
@@ -128,11 +129,35 @@ void Server::AddModelRoutes() {
                     "head that scores documents",
          .code = "no_rerank"});
   }
-  AddRefusal("POST", "/slots/", LlamaCppDoor(),
-             {.status = 501,
-              .message = "this server does not support slots action: places of its batch keep "
-                         "nothing of a text, whose beginning is found in the prefix cache",
-              .code = "no_slot_action"});
+  AddSlotActions();
+}
+
+// llama.cpp's: the text of a slot is saved, restored or forgotten.
+void Server::AddSlotActions() {
+  static constexpr std::string_view kPath = "/slots/";
+  if (models_.spec(0).options.slot_folder.empty()) {
+    return AddRefusal("POST", std::string(kPath), LlamaCppDoor(),
+                      {.status = 501,
+                       .message = "This server does not support slots action. Start it with "
+                                  "`--slot-save-path`",
+                       .code = "no_slot_action"});
+  }
+  routes_[std::string(kPath)] = {
+      .method = "POST",
+      .door = &LlamaCppDoor(),
+      .answer = [this](const HeldRequest& request, const HttpExchange& exchange) {
+        const Door& door = LlamaCppDoor();
+        const HttpHead& head = request->head;
+        const Result<SlotAction> action =
+            ReadSlotAction(std::string_view(head.path).substr(kPath.size()),
+                           head.QueryValue("action"), request->body);
+        if (!action.ok()) return exchange.Reply(ErrorReply(Refusal(action.error()), door));
+        WithModel(models_.Resolve(ModelNamed(request->body)), door, request, exchange,
+                  [&door, action = *action, request,
+                   exchange](const ModelRegistry::Lease& service) {
+                    exchange.Reply(ReplyOf(ActOnSlot(*service, request->head, action), door));
+                  });
+      }};
 }
 
 HttpReply Server::Version(const HttpRequest&) {

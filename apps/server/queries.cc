@@ -16,6 +16,7 @@
 #include "server/doors/tokenize.h"
 #include "server/metrics.h"
 #include "server/replies.h"
+#include "server/slots/slot_requests.h"
 
 namespace foretoken::server {
 namespace {
@@ -121,6 +122,12 @@ ApiError UnreadModel(const std::string& model, const Error& error) {
           .code = "model_not_loaded"};
 }
 
+SlotUser UserOf(const HttpHead& head) {
+  const auto key = std::static_pointer_cast<const ApiKey>(head.client);
+  if (key == nullptr) return {};
+  return {.name = key->name, .scope = key->prefix_scope};
+}
+
 // One of Ollama's lists of models.
 OrderedJson OllamaEntry(const ModelSpec& spec, const ModelCard& card) {
   return {{"name", spec.id},
@@ -201,8 +208,22 @@ QueryAnswer Slots(const Service& service, const HttpRequest& request) {
                      {"n_ctx", limits.context},
                      {"speculative", engine.plan().mode != Mode::kAr},
                      {"is_processing", i < running}});
+    const SlotKeeper* const keeper = service.slots();
+    if (keeper != nullptr) slots.back()["n_tokens"] = keeper->TokensIn(i, UserOf(request.head));
   }
   return QueryReply{Dump(slots), {}};
+}
+
+QueryAnswer ActOnSlot(Service& service, const HttpHead& head, const SlotAction& action) {
+  const Result<SlotOutcome> outcome =
+      service.slots()->Do(action, UserOf(head),
+                 {.model = service.model().model.get(),
+                  .engine = service.model().engine.get(),
+                  .on_engine = [&service](const std::function<void()>& work) {
+                    service.engine().Do(work);
+                  }});
+  if (!outcome.ok()) return SlotError(outcome.error());
+  return QueryReply{Dump(SlotOutcomeJson(action, *outcome)), {}};
 }
 
 QueryAnswer LoraAdapters(const Service& service, const HttpRequest&) {

@@ -80,6 +80,7 @@ class Server {
   void AddOllamaDoor(const Door& door);
   void AddOllamaQueries();
   void AddModelRoutes();
+  void AddSlotActions();
   void AddModelSwitch(const std::string& path, std::function<void(ModelRegistry::Index)> change);
   void AddRefusal(const std::string& method, const std::string& path, const Door& door,
                   ApiError error);

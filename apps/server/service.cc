@@ -242,6 +242,35 @@ ApiError GrammarError(const std::string& field) {
           .code = "grammar_too_ambiguous"};
 }
 
+SlotKeeper* Service::slots() const {
+  if (options().slot_folder.empty()) return nullptr;
+  std::call_once(slots_made_, [this] {
+    slots_ =
+        std::make_unique<SlotKeeper>(options().slot_folder, model().engine->limits().batch);
+  });
+  return slots_.get();
+}
+
+// What notes the texts of a request when they end; nothing where nobody keeps them.
+LiveRequest::Output Service::NotingTexts(const Caller& caller, const ApiRequest& api,
+                                         std::span<const Request> requests) const {
+  SlotKeeper* const keeper = slots();
+  if (keeper == nullptr || api.embedding.has_value()) return nullptr;
+  std::vector<CachedText> texts;
+  for (const Request& request : requests) {
+    texts.push_back({.tokens = request.prompt,
+                     .adapter = request.adapter,
+                     .scope = request.prefix_scope,
+                     .owner = caller.key != nullptr ? caller.key->name : std::string()});
+  }
+  return [keeper, slot = api.slot, texts = std::move(texts)](int choice,
+                                                             std::vector<Token> output) mutable {
+    CachedText& text = texts[static_cast<std::size_t>(choice)];
+    text.tokens.insert(text.tokens.end(), output.begin(), output.end());
+    keeper->Note(slot, std::move(text));
+  };
+}
+
 std::uint64_t Service::Random() {
   const std::lock_guard lock(random_mutex_);
   return random_();
@@ -430,6 +459,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   const Detail detail = request.trace ? Detail::kRounds : tokens ? Detail::kTokens : Detail::kText;
   admitted.live = std::make_shared<LiveRequest>(request.choices(), detail, &engine_.stats());
   admitted.live->Hold(std::move(places));
+  admitted.live->TellOutputs(NotingTexts(caller, request, requests));
   admitted.head = {
       .id = fmt::format("{}{:016x}", door.id_prefix, Random()),
       .created = std::time(nullptr),

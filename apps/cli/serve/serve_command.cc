@@ -196,6 +196,9 @@ Result<int> Serve(ServeOptions options, bool key_given) {
                       ChooseModels(options.choice, options.each));
   FT_ASSIGN_OR_RETURN(std::vector<server::ModelSpec> specs, SpecsOf(models));
 
+  if (const std::string& slots = options.each.service.slot_folder; !slots.empty()) {
+    FT_RETURN_IF_ERROR(MakePrivateFolders(slots));
+  }
   const sigset_t signals = BlockSignals(!options.api_key_file.empty());
   AvailableCores();  // Notes them before a thread is pinned.
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
@@ -277,6 +280,9 @@ void AddRequestOptions(CLI::App* command, ServeOptions* options) {
       "What a model thinks is apart from what it says (auto, the default, or deepseek), or stays "
       "in it with its marks (none)")
       ->check(OneOf({"auto", "none", "deepseek"}));
+  add("--slot-save-path", &options->each.service.slot_folder, "DIR",
+      "Let clients save the keys and values of a text to files of this folder, and take them back "
+      "in another run, by llama.cpp's /slots/ID?action=save, restore and erase (docs/api.md)");
   add("--strict-fields", &options->each.service.defaults.strict_fields,
       "Refuse fields that the server does not know; else they are named in the reply's header "
       "X-Foretoken-Ignored");

@@ -171,6 +171,7 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
     request->budget = defaults.budget;
     fields->String("model", &request->model);
     ReadAdapter(fields, &request->adapter);
+    fields->Int("id_slot", -1, kMaxInt, &request->slot);
     read(fields, request);
   };
   FT_ASSIGN_OR_RETURN(

@@ -40,7 +40,7 @@ void ReadCommon(std::string_view body, FieldReader* fields, ApiRequest* request)
   ReadSpeculation(fields, request);
   MustBeEmpty(fields, "post_sampling_probs", "probabilities are those before sampling");
   // What the cache does changes no token, and nothing is kept or thrown away of a long text.
-  SkipFields(fields, {"cache_prompt", "id_slot", "n_keep", "n_discard", "n_cache_reuse",
+  SkipFields(fields, {"cache_prompt", "n_keep", "n_discard", "n_cache_reuse",
                       "timings_per_token"});
 }
 
