@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -48,9 +49,12 @@ class EngineThread {
   /// Once it is loaded. Of the engine only what may be called from any thread.
   const ServedModel& model() const { return model_; }
 
-  /// Submits one sequence per choice; `requests` need no listeners. Refuses, as a whole, what can
-  /// never run (kInvalidInput) and what finds the queue full (kUnavailable).
-  Status Submit(const std::shared_ptr<LiveRequest>& live, std::vector<Request> requests);
+  /// Submits one sequence per choice; `requests` need no listeners. `at_once` of them are under way
+  /// together, the others go in as these end. Refuses, as a whole, what can never run
+  /// (kInvalidInput) and what finds the queue full (kUnavailable); but of those that go in later
+  /// only what the first ones show, and the queue being full holds them up.
+  Status Submit(const std::shared_ptr<LiveRequest>& live, std::vector<Request> requests,
+                int at_once);
   /// Ends a request's sequences; its last bursts still come. Unknown or finished ones are ignored.
   void Abort(LiveRequest* live, AbortReason reason);
   void AbortAll(AbortReason reason);
@@ -71,6 +75,8 @@ class EngineThread {
   struct Entry {
     std::shared_ptr<LiveRequest> live;
     std::vector<SequenceId> sequences;
+    std::deque<Request> later;  // Of the last choices.
+    int at_once = 0;
   };
 
   void Run();
@@ -78,6 +84,8 @@ class EngineThread {
   bool StepInTurn();
   void DoAsked();
   void PublishTouched();
+  bool SubmitLater();
+  bool SubmitMore(Entry* entry);
   void SleepUntilWoken();
   void Wake();
 
@@ -93,6 +101,7 @@ class EngineThread {
 
   std::mutex register_mutex_;
   std::unordered_map<LiveRequest*, Entry> register_;
+  std::atomic<int> waiting_entries_ = 0;  // That have some for later.
 
   std::mutex wake_mutex_;
   std::condition_variable wake_cv_;

@@ -81,6 +81,12 @@ bool LiveRequest::Publish() {
   return last;
 }
 
+void LiveRequest::Skip(int choice) {
+  Choice& skipped = choices_[static_cast<std::size_t>(choice)];
+  Stage(&skipped, /*fresh=*/false).ending = Ending{FinishReason::kCancelled, {}, skipped.mode};
+  --unfinished_;
+}
+
 Burst* LiveRequest::Unsent(int choice) {
   const auto found = std::find_if(published_.begin(), published_.end(),
                                   [choice](const Burst& burst) { return burst.choice == choice; });

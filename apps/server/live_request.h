@@ -48,6 +48,10 @@ class LiveRequest {
 
   // The engine's thread.
 
+  /// Choices that have not ended.
+  int unfinished() const { return unfinished_; }
+  /// Ends a choice that was not submitted, and will not be.
+  void Skip(int choice);
   /// Gives what was staged to the thread that answers. True when that was the end of every choice.
   bool Publish();
   /// Keeps `places` until every choice has ended; set before it is submitted.

@@ -308,6 +308,7 @@ OrderedJson PropsJson(const Service& service) {
         {"lookahead", limits.lookahead},
         {"cache_budget", limits.cache_budget},
         {"choices", kMaxChoices},
+        {"texts", kMaxTexts},
         {"request_seconds", service.options().request_seconds}}}};
   props.update(LlamaProps(service));
   return props;

@@ -58,6 +58,7 @@ std::optional<ApiError> EncodePrompts(const Door& door, const ApiRequest& api,
       std::ranges::copy(GapEnds(marks), std::back_inserter(stop->stop_tokens));
     } else {
       prompts->push_back(std::get<std::vector<Token>>(prompt));
+      if (auto error = CheckVocabulary(door, prompts->back(), tokenizer.vocabulary())) return error;
     }
   }
   return std::nullopt;
@@ -303,6 +304,14 @@ int Service::LimitOf(const Caller& caller) const {
   return caller.key != nullptr && caller.key->limit > 0 ? caller.key->limit : ClientShare();
 }
 
+// Of a request's sequences so many are under way together: texts for embeddings, of which there may
+// be thousands, go in as others of them end.
+int Service::AtOnce(const ApiRequest& request, int limit) const {
+  const int choices = request.choices();
+  if (!request.embedding.has_value()) return choices;
+  return std::min({choices, limit, model().engine->limits().batch});
+}
+
 std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& caller,
                                               std::vector<Request>* requests, Admitted* admitted) {
   const ApiRequest& api = admitted->request;
@@ -338,7 +347,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   }
   StopRules stop = api.stop;
   if (auto error = EncodePrompts(door, api, tokenizer, limit, &prompts, &stop)) return error;
-  if (auto error = CheckDimensions(api.embedding, served.model->facts().hidden)) return error;
+  if (auto error = CheckEmbeddings(door, api, served.model->facts().hidden)) return error;
   if (auto error = CheckMode(api.speculation, *served.engine)) return error;
   SamplingParams sampling = api.sampling;
   if (auto error = Constrain(api, reading, *served.model, &sampling)) return error;
@@ -439,18 +448,19 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
     return Invalid(*error);
   }
   const int limit = LimitOf(caller);
-  if (request.choices() > limit) {
+  const int at_once = AtOnce(request, limit);
+  if (at_once > limit) {
     return Invalid({.message = fmt::format("the request asks for {} sequences, but one client may "
                                            "have {} at most; {}",
-                                           request.choices(), limit, FewerWith(door, request)),
-                    .param = request.embedding.has_value() ? std::string(door.prompt) : "n"});
+                                           at_once, limit, FewerWith(door, request)),
+                    .param = "n"});
   }
-  std::shared_ptr<void> places = places_->Take(caller.client, request.choices(), limit);
+  std::shared_ptr<void> places = places_->Take(caller.client, at_once, limit);
   if (places == nullptr) {
     Count(RequestOutcome::kBusy);
     return Busy(fmt::format("one client may have {} sequences under way, and with the {} of this "
                             "request you would have more; wait for yours to end, or {}",
-                            limit, request.choices(), FewerWith(door, request)),
+                            limit, at_once, FewerWith(door, request)),
                 "client_limit");
   }
 
@@ -487,7 +497,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
     };
   }
   admitted.deadline = deadline;
-  const Status submitted = engine_.Submit(admitted.live, std::move(requests));
+  const Status submitted = engine_.Submit(admitted.live, std::move(requests), at_once);
   if (submitted.ok()) return admitted;
   const std::string& message = submitted.error().message;
   if (submitted.error().code == ErrorCode::kUnavailable) {

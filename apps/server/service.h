@@ -130,6 +130,7 @@ class Service {
   LiveRequest::Output NotingTexts(const Caller& caller, const ApiRequest& api,
                                   std::span<const Request> requests) const;
   int LimitOf(const Caller& caller) const;
+  int AtOnce(const ApiRequest& request, int limit) const;
   std::uint64_t Random();
   int RetryAfterSeconds();
   ApiError Busy(std::string message, std::string code);

@@ -20,6 +20,7 @@
 namespace foretoken::server {
 
 inline constexpr int kMaxChoices = 128;  ///< Prompts times `n` of one request.
+inline constexpr int kMaxTexts = 2048;   ///< ... of one for embeddings, as OpenAI has it.
 
 enum class ApiKind { kChat, kCompletion };
 

@@ -309,14 +309,15 @@ void ReadTemplateVariables(FieldReader* body, ApiRequest* request) {
   AddVariables(*field, request);
 }
 
-void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts) {
+void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts,
+                 std::size_t most) {
   const Json* field = body->Find(name);
   const char* const expected = "a string, an array of tokens, or an array of either";
   if (field == nullptr) return body->Refuse(name, expected);
   if (ReadPrompt(*field, prompts)) return;
   if (!field->is_array() || field->empty()) return body->Refuse(name, expected);
-  if (field->size() > kMaxChoices) {
-    return body->Refuse(name, fmt::format("at most {} prompts", kMaxChoices));
+  if (field->size() > most) {
+    return body->Refuse(name, fmt::format("at most {} prompts", most));
   }
   for (const Json& item : *field) {
     if (!ReadPrompt(item, prompts)) return body->Refuse(name, expected);
