@@ -201,6 +201,7 @@ void Server::AddQuery(const std::string& method, const std::string& path, const 
     return ReplyOf(query(service, request), door);
   };
   routes_[path] = {.method = method,
+                   .loads = true,
                    .door = &door,
                    .answer = [this, method, &door, reply](const HeldRequest& request,
                                                           const HttpExchange& exchange) {
@@ -312,7 +313,14 @@ std::optional<HttpReply> Server::Screen(HttpHead* note) const {
     return reply;
   }
   if (auto refused = Unauthorized(*route, note)) return refused;
-  // What a page of another site can send without asking (CORS): a form, or text.
+  // What a page of another site can send without asking (CORS): a form, or text; and a GET, whose
+  // answer it cannot read, but which may load a model.
+  if (route->loads && head.method != "POST" && FromForeignPage(head, options_.cors)) {
+    return Refused(403,
+                   "a page of another site may ask for this only where --cors allows it: it may "
+                   "load a model",
+                   door);
+  }
   if (route->method == "POST" && !SaysJson(head) && FromForeignPage(head, options_.cors)) {
     return Refused(415,
                    "a page of another site may send JSON only, with 'Content-Type: "

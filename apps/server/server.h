@@ -66,6 +66,7 @@ class Server {
     std::string method;  ///< Or several: "GET, DELETE".
     bool open = false;   ///< Whoever comes: without an API key.
     bool quick = false;  ///< Answered on the HTTP server's thread; else on the work pool.
+    bool loads = false;  ///< It may load a model, and have another one unloaded for it.
     const Door* door = &ChatDoor();  ///< Whose form errors have.
     std::function<void(const HeldRequest&, const HttpExchange&)> answer;
   };

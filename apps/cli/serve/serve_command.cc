@@ -285,7 +285,7 @@ void AddRequestOptions(CLI::App* command, ServeOptions* options) {
       "in another run, by llama.cpp's /slots/ID?action=save, restore and erase (docs/api.md)");
   add("--strict-fields", &options->each.service.defaults.strict_fields,
       "Refuse fields that the server does not know; else they are named in the reply's header "
-      "X-Foretoken-Ignored");
+      "X-Foretoken-Ignored, where what it knows and leaves out always is");
 }
 
 void AddLoadOptions(CLI::App* command, ServeOptions* options) {

@@ -176,7 +176,7 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
   };
   FT_ASSIGN_OR_RETURN(
       ApiRequest request,
-      ParseFields<ApiRequest>(body, defaults.strict_fields ? nullptr : &unknown, read_all));
+      ParseFields<ApiRequest>(body, &unknown, read_all, defaults.strict_fields));
   request.ignored = std::move(unknown);
   return request;
 }

@@ -282,6 +282,7 @@ Result<ApiRequest> ReadApplyTemplate(std::string_view body, const ApiDefaults& d
     ReadMessages(fields, "messages", {.types = kTypes, .tools = true, .more = ReadToolsOfMessage},
                  &request->chat.messages);
     NameToolAnswers(&request->chat.messages);
+    ReadContinuation(fields, "messages", request);
     ReadTools(body, fields, request);
     ReadReasoning(fields, request);
     ReadTemplateVariables(fields, request);

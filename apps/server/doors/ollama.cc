@@ -117,6 +117,7 @@ Result<ApiRequest> ReadChat(std::string_view body, const ApiDefaults& defaults) 
     ReadMessages(fields, "messages",
                  {.types = kTextTypes, .tools = true, .more = ReadMoreOfMessage},
                  &request->chat.messages);
+    ReadContinuation(fields, "messages", request);
     ReadTools(body, fields, request);
     ReadCommon(body, fields, request);
   });
