@@ -1,4 +1,4 @@
-#include "hub/listing.h"
+#include "hub/repository/listing.h"
 
 #include <fmt/core.h>
 #include <gmock/gmock.h>

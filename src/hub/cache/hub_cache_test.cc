@@ -1,4 +1,4 @@
-#include "hub/hub_cache.h"
+#include "hub/cache/hub_cache.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "base/read_file.h"
 #include "base/temporary_testing.h"
-#include "hub/file_lock.h"
+#include "hub/cache/file_lock.h"
 
 namespace foretoken {
 namespace {

@@ -1,4 +1,4 @@
-#include "hub/own_files.h"
+#include "hub/cache/own_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 
 #include "base/read_file.h"
 #include "base/temporary_testing.h"
-#include "hub/file_lock.h"
-#include "hub/hub_cache.h"
-#include "hub/partial_file.h"
+#include "hub/cache/file_lock.h"
+#include "hub/cache/hub_cache.h"
+#include "hub/transfer/partial_file.h"
 
 namespace foretoken {
 namespace {

@@ -1,4 +1,4 @@
-#include "hub/choose_files.h"
+#include "hub/repository/choose_files.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 
 #include "base/parse_number.h"
 #include "base/printable.h"
-#include "hub/companions.h"
+#include "hub/repository/companions.h"
 
 namespace foretoken {
 namespace {

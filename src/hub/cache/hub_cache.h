@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "hub/listing.h"
+#include "hub/repository/listing.h"
 
 namespace foretoken {
 

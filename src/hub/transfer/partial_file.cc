@@ -1,4 +1,4 @@
-#include "hub/partial_file.h"
+#include "hub/transfer/partial_file.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "hub/own_files.h"
+#include "hub/cache/own_files.h"
 
 namespace foretoken {
 namespace {

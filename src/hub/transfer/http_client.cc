@@ -1,4 +1,4 @@
-#include "hub/http_client.h"
+#include "hub/transfer/http_client.h"
 
 #include <curl/curl.h>
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-#include "hub/choose_files.h"
+#include "hub/repository/choose_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "hub/partial_file.h"
+#include "hub/transfer/partial_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

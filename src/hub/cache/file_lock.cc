@@ -1,4 +1,4 @@
-#include "hub/file_lock.h"
+#include "hub/cache/file_lock.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -11,7 +11,7 @@
 #include <system_error>
 #include <thread>
 
-#include "hub/own_files.h"
+#include "hub/cache/own_files.h"
 
 namespace foretoken {
 

@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "hub/hub_cache.h"
+#include "hub/cache/hub_cache.h"
 #include "hub/hub_client.h"
 #include "hub/hub_settings.h"
-#include "hub/listing.h"
+#include "hub/repository/listing.h"
 
 namespace foretoken {
 

@@ -1,4 +1,4 @@
-#include "hub/listing.h"
+#include "hub/repository/listing.h"
 
 #include <fmt/core.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "hub/model_name.h"
+#include "hub/repository/model_name.h"
 #include "json/json_object.h"
 
 namespace foretoken {

@@ -1,4 +1,4 @@
-#include "hub/model_name.h"
+#include "hub/repository/model_name.h"
 
 #include <fmt/core.h>
 

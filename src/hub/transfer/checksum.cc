@@ -1,4 +1,4 @@
-#include "hub/checksum.h"
+#include "hub/transfer/checksum.h"
 
 #include <fmt/ranges.h>
 #include <openssl/evp.h>

@@ -1,4 +1,4 @@
-#include "hub/hub_cache.h"
+#include "hub/cache/hub_cache.h"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@
 
 #include "base/read_file.h"
 #include "base/text.h"
-#include "hub/file_lock.h"
-#include "hub/model_name.h"
-#include "hub/own_files.h"
+#include "hub/cache/file_lock.h"
+#include "hub/cache/own_files.h"
+#include "hub/repository/model_name.h"
 
 namespace foretoken {
 namespace {

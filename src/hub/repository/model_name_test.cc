@@ -1,4 +1,4 @@
-#include "hub/model_name.h"
+#include "hub/repository/model_name.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "hub/own_files.h"
+#include "hub/cache/own_files.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>

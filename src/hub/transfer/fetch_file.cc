@@ -1,4 +1,4 @@
-#include "hub/fetch_file.h"
+#include "hub/transfer/fetch_file.h"
 
 #include <fmt/core.h>
 
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/printable.h"
-#include "hub/checksum.h"
-#include "hub/file_lock.h"
-#include "hub/partial_file.h"
+#include "hub/cache/file_lock.h"
+#include "hub/transfer/checksum.h"
+#include "hub/transfer/partial_file.h"
 
 namespace foretoken {
 namespace {

@@ -1,4 +1,4 @@
-#include "hub/companions.h"
+#include "hub/repository/companions.h"
 
 #include <algorithm>
 #include <cctype>
