@@ -47,6 +47,13 @@ constexpr std::string_view kBesideWeights[] = {kConfig,
                                                "chat_template.json",
                                                "special_tokens_map.json"};
 
+// Chat templates for some uses, as "tool_use", beside the usual one.
+bool IsFurtherTemplate(std::string_view path) {
+  constexpr std::string_view kFolder = "additional_chat_templates/";
+  return path.starts_with(kFolder) && path.ends_with(".jinja") &&
+         path.find('/', kFolder.size()) == path.npos;
+}
+
 std::string Capitals(std::string_view text) {
   std::string capitals(text);
   std::ranges::transform(capitals, capitals.begin(),
@@ -299,6 +306,7 @@ Result<ModelFiles> ChooseFolder(std::span<const std::string> paths, const ModelN
   for (const std::string_view path : kBesideWeights) {
     if (all.contains(path)) chosen.paths.emplace_back(path);
   }
+  std::ranges::copy_if(paths, std::back_inserter(chosen.paths), IsFurtherTemplate);
   chosen.paths.insert(chosen.paths.end(), weights.begin(), weights.end());
   return chosen;
 }

@@ -162,10 +162,17 @@ TEST(ChooseFiles, FoldersHaveWhatIsRead) {
                      "tokenizer.json",
                      "tokenizer_config.json",
                      "chat_template.jinja",
+                     "additional_chat_templates/tool_use.jinja",
+                     "additional_chat_templates/rag.jinja",
+                     "additional_chat_templates/old/rag.jinja",
+                     "additional_chat_templates/README.md",
+                     "sub/additional_chat_templates/x.jinja",
                      "generation_config.json"};
-  EXPECT_THAT(Choose(all)->paths, UnorderedElementsAre("config.json", "generation_config.json",
-                                                       "tokenizer.json", "tokenizer_config.json",
-                                                       "chat_template.jinja", "model.safetensors"));
+  EXPECT_THAT(Choose(all)->paths,
+              UnorderedElementsAre("config.json", "generation_config.json", "tokenizer.json",
+                                   "tokenizer_config.json", "chat_template.jinja",
+                                   "additional_chat_templates/tool_use.jinja",
+                                   "additional_chat_templates/rag.jinja", "model.safetensors"));
   EXPECT_EQ(Choose(all)->entry, "");
 
   const Paths sharded = {"config.json",
