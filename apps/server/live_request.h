@@ -75,7 +75,7 @@ class LiveRequest {
     LiveRequest* owner = nullptr;
     int index = 0;
     Mode mode = Mode::kAr;
-    int staged = -1;  ///< This choice's latest burst in staged_.
+    int staged = -1;            ///< This choice's latest burst in staged_.
     std::vector<Token> output;  ///< Where somebody is to be told of it.
   };
 

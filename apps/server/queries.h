@@ -58,9 +58,8 @@ OrderedJson OllamaTags(const ModelRegistry& models, ModelCards* cards, std::int6
 OrderedJson OllamaRunning(const ModelRegistry& models, ModelCards* cards);
 QueryAnswer OllamaShow(const ModelRegistry& models, ModelCards* cards, std::int64_t since,
                        const HttpRequest& request);
-/// ... and the answer to who wants to have one fetched: that it is there, or that it must be
-/// fetched otherwise.
-std::variant<HttpReply, ApiError> OllamaPull(const ModelRegistry& models,
-                                             const HttpRequest& request);
+/// ... and the answers to who wants to have one fetched: it is there, or nobody may.
+HttpReply OllamaPulled(bool stream);
+ApiError PullsForbidden(const std::string& model);
 
 }  // namespace foretoken::server

@@ -28,8 +28,8 @@ std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, Pr
 std::optional<ApiError> CheckPrediction(const ApiRequest& api, int context,
                                         std::size_t longest_token);
 
-/// Refuses tokens that there are none of: not every text goes to the engine at once, which would say
-/// so.
+/// Refuses tokens that there are none of: not every text goes to the engine at once, which would
+/// say so.
 std::optional<ApiError> CheckVocabulary(const Door& door, std::span<const Token> tokens,
                                         int vocabulary);
 

@@ -246,8 +246,7 @@ ApiError GrammarError(const std::string& field) {
 SlotKeeper* Service::slots() const {
   if (options().slot_folder.empty()) return nullptr;
   std::call_once(slots_made_, [this] {
-    slots_ =
-        std::make_unique<SlotKeeper>(options().slot_folder, model().engine->limits().batch);
+    slots_ = std::make_unique<SlotKeeper>(options().slot_folder, model().engine->limits().batch);
   });
   return slots_.get();
 }

@@ -142,7 +142,7 @@ class Service {
   std::mt19937_64 random_{std::random_device()()};
   mutable std::once_flag slots_made_;
   mutable std::unique_ptr<SlotKeeper> slots_;  // Made when the model is loaded and it is asked for.
-  EngineThread engine_;  // Last: its thread begins at once.
+  EngineThread engine_;                        // Last: its thread begins at once.
 };
 
 /// The modes that requests may ask for.

@@ -174,9 +174,8 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
     fields->Int("id_slot", -1, kMaxInt, &request->slot);
     read(fields, request);
   };
-  FT_ASSIGN_OR_RETURN(
-      ApiRequest request,
-      ParseFields<ApiRequest>(body, &unknown, read_all, defaults.strict_fields));
+  FT_ASSIGN_OR_RETURN(ApiRequest request,
+                      ParseFields<ApiRequest>(body, &unknown, read_all, defaults.strict_fields));
   request.ignored = std::move(unknown);
   return request;
 }

@@ -34,9 +34,9 @@ bool IsToolName(std::string_view name) {
 bool TakesNothing(const Json& schema) {
   if (schema.value("type", Json()) != Json("object")) return false;
   if (schema.value("properties", Json()) != Json::object()) return false;
-  constexpr std::string_view kOfNoMember[] = {"type",  "properties",  "title",   "description",
-                                              "$id",   "$schema",     "$defs",   "definitions",
-                                              "default", "examples",  "$comment"};
+  constexpr std::string_view kOfNoMember[] = {"type",    "properties", "title",   "description",
+                                              "$id",     "$schema",    "$defs",   "definitions",
+                                              "default", "examples",   "$comment"};
   return std::ranges::all_of(schema.items(), [&](const auto& member) {
     return std::ranges::count(kOfNoMember, member.key()) > 0 ||
            (member.key() == "required" && member.value() == Json::array());
