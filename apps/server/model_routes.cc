@@ -9,6 +9,7 @@
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
 #include "server/doors/ollama_models.h"
+#include "server/doors/rerank.h"
 #include "server/queries.h"
 #include "server/replies.h"
 #include "server/server.h"
@@ -202,13 +203,17 @@ void Server::AddModelRoutes() {
   AddModelSwitch("/models/unload", [this](ModelRegistry::Index model) {
     models_.KeepFor(model, ModelRegistry::Duration::zero());
   });
+  const bool reranks = models_.spec(0).options.reranks;
   for (const char* path : {"/rerank", "/reranking", "/v1/rerank", "/v1/reranking"}) {
-    AddRefusal(
-        "POST", path, LlamaCppDoor(),
-        {.status = 501,
-         .message = "this server does not support reranking: no model that it can read has a "
-                    "head that scores documents",
-         .code = "no_rerank"});
+    if (reranks) {
+      AddDoor(RerankDoor(), path);
+      continue;
+    }
+    AddRefusal("POST", path, LlamaCppDoor(),
+               {.status = 501,
+                .message = "This server does not support reranking. Start it with `--reranking`, "
+                           "and a model that was trained for it",
+                .code = "no_rerank"});
   }
   AddSlotActions();
 }

@@ -83,14 +83,14 @@ std::optional<ApiError> CheckPrediction(const ApiRequest& api, int context,
 }
 
 std::string FewerWith(const Door& door, const ApiRequest& api) {
-  return api.embedding.has_value() ? fmt::format("send fewer texts in '{}'", door.prompt)
-                                   : std::string("lower 'n'");
+  return api.in_bits() ? fmt::format("send fewer texts in '{}'", door.prompt)
+                       : std::string("lower 'n'");
 }
 
 std::optional<ApiError> CheckTotals(const Door& door, const ApiRequest& api, const Totals& totals,
                                     std::int64_t most) {
   const auto& [tokens, prompt_logprobs, output_logprobs] = totals;
-  if (tokens > most && api.embedding.has_value()) {
+  if (tokens > most && api.in_bits()) {
     return ApiError{.message = fmt::format("the texts come to {} tokens, more than the {} that one "
                                            "request may have: {}",
                                            tokens, most, FewerWith(door, api)),

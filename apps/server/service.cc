@@ -15,6 +15,7 @@
 #include "server/adapters.h"
 #include "server/api/gap_prompt.h"
 #include "server/api/tool_fields.h"
+#include "server/doors/rerank.h"
 #include "server/request_checks.h"
 
 namespace foretoken::server {
@@ -42,7 +43,10 @@ std::optional<ApiError> EncodePrompts(const Door& door, const ApiRequest& api,
                                       const Tokenizer& tokenizer, int limit,
                                       std::vector<std::vector<Token>>* prompts, StopRules* stop) {
   for (const ApiPrompt& prompt : api.prompts) {
-    if (const auto* text = std::get_if<std::string>(&prompt)) {
+    const auto* text = std::get_if<std::string>(&prompt);
+    if (text != nullptr && api.rank.has_value()) {
+      prompts->push_back(RankTokens(tokenizer, *text));
+    } else if (text != nullptr) {
       prompts->push_back(tokenizer.Encode(*text, true, api.parse_special));
     } else if (const auto* gap = std::get_if<ApiGap>(&prompt)) {
       const FillMarks marks = FindFillMarks(tokenizer);
@@ -255,7 +259,7 @@ SlotKeeper* Service::slots() const {
 LiveRequest::Output Service::NotingTexts(const Caller& caller, const ApiRequest& api,
                                          std::span<const Request> requests) const {
   SlotKeeper* const keeper = slots();
-  if (keeper == nullptr || api.embedding.has_value()) return nullptr;
+  if (keeper == nullptr || api.in_bits()) return nullptr;
   std::vector<CachedText> texts;
   for (const Request& request : requests) {
     texts.push_back({.tokens = request.prompt,
@@ -307,8 +311,10 @@ int Service::LimitOf(const Caller& caller) const {
 // be thousands, go in as others of them end.
 int Service::AtOnce(const ApiRequest& request, int limit) const {
   const int choices = request.choices();
-  if (!request.embedding.has_value()) return choices;
-  return std::min({choices, limit, model().engine->limits().batch});
+  if (!request.in_bits()) return choices;
+  // A document's prompt is found in the prefix cache when it is read the second time.
+  const int most = request.rank.has_value() ? choices / 2 : choices;
+  return std::min({most, limit, model().engine->limits().batch});
 }
 
 std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& caller,
@@ -361,6 +367,14 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   const std::uint64_t seed =
       api.seeded || !options().random_seed ? api.sampling.seed : Random() >> 11;
   const std::uint64_t group = (Random() >> 1) | 1;  // A request's choices share its places.
+  const auto answers = api.rank.has_value() ? FindYesAndNo(tokenizer) : std::nullopt;
+  if (api.rank.has_value() && !answers.has_value()) {
+    return ApiError{.status = 501,
+                    .message =
+                        "the model does not support reranking: its vocabulary has no tokens "
+                        "that say yes and no",
+                    .code = "no_rerank"};
+  }
   Totals totals;
   for (const std::vector<Token>& prompt : prompts) {
     if (static_cast<int>(prompt.size()) > limit) {
@@ -373,6 +387,10 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       request.prompt = prompt;
       request.sampling = sampling;
       request.sampling.seed = seed + static_cast<std::uint64_t>(i);
+      if (api.rank.has_value()) {
+        const bool first = requests->size() < api.rank->documents.size();
+        request.sampling.logit_bias = {{first ? answers->yes : answers->no, kMustCome}};
+      }
       request.stop = stop;
       if (request.stop.max_tokens == 0 && !api.prompt_only) request.stop.max_tokens = context;
       if (api.scores_prompts()) {

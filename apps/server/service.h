@@ -25,9 +25,10 @@ struct ServiceOptions {
   ApiDefaults defaults;
   std::shared_ptr<ResponseStore> responses;  ///< Of all models.
   std::string slot_folder;                   ///< Where slots are saved; empty: they are not.
-  bool random_seed = true;                   ///< For requests without one; else the default seed.
-  bool lossy = false;                        ///< EngineOptions::lossy: receipts are then refused.
-  int max_prompt_tokens = 0;                 ///< 0: what the context holds.
+  bool reranks = false;       ///< The model says yes or no to documents (RerankDoor).
+  bool random_seed = true;    ///< For requests without one; else the default seed.
+  bool lossy = false;         ///< EngineOptions::lossy: receipts are then refused.
+  int max_prompt_tokens = 0;  ///< 0: what the context holds.
   /// Sequences of one client under way, where its key says nothing; 0: its share of the places.
   int client_limit = 0;
   bool clients_are_one = false;               ///< Only one person calls, who may have all places.

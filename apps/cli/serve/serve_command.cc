@@ -325,6 +325,9 @@ void AddRequestOptions(CLI::App* command, ServeOptions* options) {
       "What a model thinks is apart from what it says (auto, the default, or deepseek), or stays "
       "in it with its marks (none)")
       ->check(OneOf({"auto", "none", "deepseek"}));
+  add("--reranking,--rerank", &options->each.service.reranks,
+      "Answer /v1/rerank: the model was trained to say yes or no to a query and a document, as "
+      "Qwen3-Reranker was (docs/api.md)");
   add("--slot-save-path", &options->each.service.slot_folder, "DIR",
       "Let clients save the keys and values of a text to files of this folder, and take them back "
       "in another run, by llama.cpp's /slots/ID?action=save, restore and erase (docs/api.md)");
