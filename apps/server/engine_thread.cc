@@ -1,6 +1,7 @@
 #include "server/engine_thread.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.h"
@@ -70,17 +71,46 @@ void EngineThread::Run() {
   if (!loaded) return;
 
   while (true) {
+    DoAsked();
     const bool worked = StepInTurn();
     progress_ns_ = NowNs();
     stats_.AddEngine(*model_.engine);
     stats_.Publish(progress_ns_);
     PublishTouched();
-    if (worked) continue;
+    const bool submitted = SubmitLater();
+    if (worked || submitted) continue;
     SleepUntilWoken();
     const std::lock_guard lock(wake_mutex_);
     if (stop_ && sequences_ == 0) break;
   }
   model_.engine.reset();  // Here, where the speculator and the thread pool were started.
+}
+
+void EngineThread::Do(const std::function<void()>& work) {
+  std::unique_lock lock(wake_mutex_);
+  asked_.push_back(&work);
+  const std::uint64_t own = ++asked_in_all_;
+  woken_ = true;
+  wake_cv_.notify_all();
+  done_cv_.wait(lock, [&] { return done_in_all_ >= own; });
+}
+
+void EngineThread::DoAsked() {
+  std::vector<const std::function<void()>*> asked;
+  {
+    const std::lock_guard lock(wake_mutex_);
+    if (asked_.empty()) return;
+    asked.swap(asked_);
+  }
+  {
+    const std::lock_guard held(turn_);
+    for (const std::function<void()>* work : asked) (*work)();
+  }
+  {
+    const std::lock_guard lock(wake_mutex_);
+    done_in_all_ += asked.size();
+  }
+  done_cv_.notify_all();
 }
 
 void EngineThread::PublishTouched() {
@@ -92,6 +122,49 @@ void EngineThread::PublishTouched() {
     register_.erase(entry);
   }
   touched_.clear();
+}
+
+// True: some have gone in.
+bool EngineThread::SubmitLater() {
+  if (waiting_entries_ == 0) return false;
+  bool submitted = false;
+  {
+    const std::lock_guard lock(register_mutex_);
+    for (auto& [live, entry] : register_) {
+      if (entry.later.empty()) continue;
+      if (live->abort_reason() == AbortReason::kNone) {
+        submitted = SubmitMore(&entry) || submitted;
+      } else {
+        for (std::size_t left = entry.later.size(); left > 0; --left) {
+          live->Skip(live->choices() - static_cast<int>(left));
+        }
+        entry.later.clear();
+      }
+      if (entry.later.empty()) --waiting_entries_;
+    }
+  }
+  PublishTouched();
+  return submitted;
+}
+
+// As many as may be under way beside those that are.
+bool EngineThread::SubmitMore(Entry* entry) {
+  const int under_way = entry->live->unfinished() - static_cast<int>(entry->later.size());
+  bool submitted = false;
+  for (int room = entry->at_once - under_way; room > 0 && !entry->later.empty(); --room) {
+    std::vector<Request> next;
+    next.push_back(entry->later.front());
+    const Result<std::vector<SequenceId>> ids = model_.engine->SubmitAll(std::move(next));
+    if (!ids.ok() && ids.error().code == ErrorCode::kUnavailable) break;
+    if (ids.ok()) {
+      entry->sequences.push_back(ids->front());
+    } else {
+      entry->live->Skip(entry->live->choices() - static_cast<int>(entry->later.size()));
+    }
+    entry->later.pop_front();
+    submitted = true;
+  }
+  return submitted;
 }
 
 void EngineThread::SleepUntilWoken() {
@@ -108,9 +181,9 @@ void EngineThread::Wake() {
   wake_cv_.notify_all();
 }
 
-Status EngineThread::Submit(const std::shared_ptr<LiveRequest>& live,
-                            std::vector<Request> requests) {
-  FT_CHECK(static_cast<int>(requests.size()) == live->choices());
+Status EngineThread::Submit(const std::shared_ptr<LiveRequest>& live, std::vector<Request> requests,
+                            int at_once) {
+  FT_CHECK(static_cast<int>(requests.size()) == live->choices() && at_once > 0);
   {
     const std::lock_guard lock(register_mutex_);
     for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -121,8 +194,12 @@ Status EngineThread::Submit(const std::shared_ptr<LiveRequest>& live,
     // First, since what the engine has taken must stay registered, whatever memory there is.
     Entry& entry = register_[live.get()];
     entry.live = live;
+    entry.at_once = at_once;
     Result<std::vector<SequenceId>> ids = Error{};
     try {
+      const auto later = requests.begin() + std::min(at_once, live->choices());
+      entry.later.assign(std::make_move_iterator(later), std::make_move_iterator(requests.end()));
+      requests.erase(later, requests.end());
       ids = model_.engine->SubmitAll(std::move(requests));
     } catch (...) {
       register_.erase(live.get());
@@ -133,6 +210,7 @@ Status EngineThread::Submit(const std::shared_ptr<LiveRequest>& live,
       return ids.error();
     }
     entry.sequences = std::move(*ids);
+    if (!entry.later.empty()) ++waiting_entries_;
     sequences_ += live->choices();
   }
   Wake();

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -48,12 +49,19 @@ class EngineThread {
   /// Once it is loaded. Of the engine only what may be called from any thread.
   const ServedModel& model() const { return model_; }
 
-  /// Submits one sequence per choice; `requests` need no listeners. Refuses, as a whole, what can
-  /// never run (kInvalidInput) and what finds the queue full (kUnavailable).
-  Status Submit(const std::shared_ptr<LiveRequest>& live, std::vector<Request> requests);
+  /// Submits one sequence per choice; `requests` need no listeners. `at_once` of them are under way
+  /// together, the others go in as these end. Refuses, as a whole, what can never run
+  /// (kInvalidInput) and what finds the queue full (kUnavailable); but of those that go in later
+  /// only what the first ones show, and the queue being full holds them up.
+  Status Submit(const std::shared_ptr<LiveRequest>& live, std::vector<Request> requests,
+                int at_once);
   /// Ends a request's sequences; its last bursts still come. Unknown or finished ones are ignored.
   void Abort(LiveRequest* live, AbortReason reason);
   void AbortAll(AbortReason reason);
+
+  /// Does `work` on the engine's thread between two steps, as soon as it can, and returns when that
+  /// is done. What `work` throws ends the server, as it does in a step.
+  void Do(const std::function<void()>& work);
 
   /// Sequences that have not ended.
   int sequences() const { return sequences_.load(); }
@@ -67,12 +75,17 @@ class EngineThread {
   struct Entry {
     std::shared_ptr<LiveRequest> live;
     std::vector<SequenceId> sequences;
+    std::deque<Request> later;  // Of the last choices.
+    int at_once = 0;
   };
 
   void Run();
   bool Load();
   bool StepInTurn();
+  void DoAsked();
   void PublishTouched();
+  bool SubmitLater();
+  bool SubmitMore(Entry* entry);
   void SleepUntilWoken();
   void Wake();
 
@@ -88,9 +101,14 @@ class EngineThread {
 
   std::mutex register_mutex_;
   std::unordered_map<LiveRequest*, Entry> register_;
+  std::atomic<int> waiting_entries_ = 0;  // That have some for later.
 
   std::mutex wake_mutex_;
   std::condition_variable wake_cv_;
+  std::condition_variable done_cv_;
+  std::vector<const std::function<void()>*> asked_;  // By who waits in Do.
+  std::uint64_t asked_in_all_ = 0;
+  std::uint64_t done_in_all_ = 0;
   bool woken_ = false;
   bool stop_ = false;
   std::optional<Status> loaded_;  // None while it loads.

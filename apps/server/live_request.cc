@@ -81,6 +81,12 @@ bool LiveRequest::Publish() {
   return last;
 }
 
+void LiveRequest::Skip(int choice) {
+  Choice& skipped = choices_[static_cast<std::size_t>(choice)];
+  Stage(&skipped, /*fresh=*/false).ending = Ending{FinishReason::kCancelled, {}, skipped.mode};
+  --unfinished_;
+}
+
 Burst* LiveRequest::Unsent(int choice) {
   const auto found = std::find_if(published_.begin(), published_.end(),
                                   [choice](const Burst& burst) { return burst.choice == choice; });
@@ -125,6 +131,7 @@ void LiveRequest::Choice::OnRound(SequenceId, const RoundRecord& round) {
 
 void LiveRequest::Choice::OnToken(SequenceId, const EmittedToken& token) {
   owner->recorder_->AddToken(mode, token.origin);
+  if (owner->told_ != nullptr) output.push_back(token.token);
   Burst& burst = owner->Stage(this, /*fresh=*/false);
   burst.text += token.text;
   if (owner->detail_ == Detail::kText) return;
@@ -138,6 +145,7 @@ void LiveRequest::Choice::OnToken(SequenceId, const EmittedToken& token) {
 
 void LiveRequest::Choice::OnFinish(SequenceId, FinishReason reason, const RequestStats& stats) {
   owner->recorder_->AddFinished(mode, reason, stats);
+  if (owner->told_ != nullptr) owner->told_(index, std::move(output));
   owner->Stage(this, /*fresh=*/false).ending = Ending{reason, stats, mode};
   --owner->unfinished_;
 }

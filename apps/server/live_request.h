@@ -48,10 +48,18 @@ class LiveRequest {
 
   // The engine's thread.
 
+  /// Choices that have not ended.
+  int unfinished() const { return unfinished_; }
+  /// Ends a choice that was not submitted, and will not be.
+  void Skip(int choice);
   /// Gives what was staged to the thread that answers. True when that was the end of every choice.
   bool Publish();
   /// Keeps `places` until every choice has ended; set before it is submitted.
   void Hold(std::shared_ptr<void> places) { places_ = std::move(places); }
+  /// Calls `told` with a choice and the tokens of its output when it ends; set before it is
+  /// submitted.
+  using Output = std::function<void(int choice, std::vector<Token> tokens)>;
+  void TellOutputs(Output told) { told_ = std::move(told); }
   /// Where this request enters itself when it stages something; set before it is submitted.
   void set_touched(std::vector<LiveRequest*>* touched) { touched_ = touched; }
 
@@ -67,7 +75,8 @@ class LiveRequest {
     LiveRequest* owner = nullptr;
     int index = 0;
     Mode mode = Mode::kAr;
-    int staged = -1;  ///< This choice's latest burst in staged_.
+    int staged = -1;            ///< This choice's latest burst in staged_.
+    std::vector<Token> output;  ///< Where somebody is to be told of it.
   };
 
   Burst& Stage(Choice* choice, bool fresh);
@@ -82,6 +91,7 @@ class LiveRequest {
   std::vector<Burst> staged_;
   int unfinished_;
   std::shared_ptr<void> places_;
+  Output told_;  // May be null.
 
   std::mutex mutex_;
   std::function<void()> wake_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "server/observe/hidden_folders.h"
 
 namespace foretoken::server {
 namespace {
@@ -307,7 +308,8 @@ namespace {
 OrderedJson DatastoreJson(const DatastoreFolder* folder) {
   if (folder == nullptr) return nullptr;
   const Status learning = folder->Learning();
-  return {{"failure", learning.ok() ? OrderedJson(nullptr) : OrderedJson(learning.error().message)},
+  return {{"failure", learning.ok() ? OrderedJson(nullptr)
+                                    : OrderedJson(WithoutFolders(learning.error().message))},
           {"lost_outputs", folder->LostOutputs()}};
 }
 
@@ -326,7 +328,7 @@ OrderedJson LearningJson(const std::optional<LearningReport>& report) {
           {"judged", report->judged},
           {"kept", report->kept},
           {"rolled_back", report->rolled_back},
-          {"failure", or_null(report->failure)}};
+          {"failure", or_null(WithoutFolders(report->failure))}};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ namespace foretoken::server {
 
 Result<ModelCards::Card> ModelCards::Of(ModelRegistry::Index model) {
   const std::lock_guard lock(mutex_);
+  if (model >= kept_.size()) kept_.resize(model + 1);
   Kept& kept = kept_[model];
   const std::int64_t loads = models_->status(model).loads;
   if (kept.card != nullptr && kept.loads == loads) return kept.card;

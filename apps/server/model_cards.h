@@ -18,7 +18,7 @@ class ModelCards {
   using Card = std::shared_ptr<const ModelCard>;
 
   /// `models` outlives it.
-  explicit ModelCards(const ModelRegistry* models) : models_(models), kept_(models->size()) {}
+  explicit ModelCards(const ModelRegistry* models) : models_(models) {}
 
   /// What is wrong with files that cannot be read is not kept.
   Result<Card> Of(ModelRegistry::Index model);
@@ -32,7 +32,7 @@ class ModelCards {
   };
   const ModelRegistry* const models_;
   std::mutex mutex_;
-  std::vector<Kept> kept_;
+  std::vector<Kept> kept_;  // As far as any was asked for.
 };
 
 }  // namespace foretoken::server

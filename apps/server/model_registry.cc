@@ -89,6 +89,14 @@ struct ModelRegistry::Shelf {
     changed.notify_all();
   }
 
+  // With the mutex held, or nobody there yet.
+  void PutUp(const ModelSpec& spec) {
+    auto slot = std::make_unique<Slot>();
+    slot->spec = &spec;
+    slot->bytes = spec.bytes;
+    slots.push_back(std::move(slot));
+  }
+
   // With the mutex held.
   static Lease Lend(const std::shared_ptr<Shelf>& shelf, Slot* slot, bool as_use) {
     ++slot->users;
@@ -104,13 +112,17 @@ struct ModelRegistry::Shelf {
 };
 
 ModelRegistry::ModelRegistry(std::vector<ModelSpec> specs, RegistryLimits limits)
-    : specs_(std::move(specs)), limits_(limits), shelf_(std::make_shared<Shelf>()) {
+    : specs_(std::move(specs)),
+      began_with_(specs_.size()),
+      size_(0),
+      limits_(limits),
+      shelf_(std::make_shared<Shelf>()) {
   FT_CHECK(!specs_.empty(), "a server has a model");
-  for (const ModelSpec& spec : specs_) {
-    shelf_->slots.push_back(std::make_unique<Slot>());
-    shelf_->slots.back()->spec = &spec;
-    shelf_->slots.back()->bytes = spec.bytes;
-  }
+  const std::size_t most = began_with_ + (limits_.grows ? kMostAdded : 0);
+  specs_.reserve(most);
+  shelf_->slots.reserve(most);
+  for (const ModelSpec& spec : specs_) shelf_->PutUp(spec);
+  size_ = began_with_;
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -129,6 +141,22 @@ void ModelRegistry::Stop() {
   shelf_->changed.notify_all();
   thread_.join();
   AbortAll(AbortReason::kShutdown);
+}
+
+Status ModelRegistry::Add(ModelSpec spec) {
+  FT_CHECK(limits_.grows);
+  const std::lock_guard lock(shelf_->mutex);
+  if (Find(spec.id) != kNone) {
+    return InvalidInput(fmt::format("a model '{}' is served already", spec.id));
+  }
+  if (specs_.size() == specs_.capacity()) {
+    return InvalidInput(
+        fmt::format("this server has {} models, and more cannot be added to it", specs_.size()));
+  }
+  specs_.push_back(std::move(spec));
+  shelf_->PutUp(specs_.back());
+  size_.store(specs_.size(), std::memory_order_release);
+  return {};
 }
 
 ModelStatus ModelRegistry::status(Index model) const {
@@ -155,7 +183,7 @@ ModelRegistry::Index ModelRegistry::Find(std::string_view name) const {
 }
 
 std::variant<ModelRegistry::Index, ApiError> ModelRegistry::Resolve(std::string_view name) const {
-  if (size() == 1) return Index{0};
+  if (answers_any_name() || (name.empty() && began_with_one())) return Index{0};
   const Index found = Find(name);
   if (found != kNone) return found;
   if (!name.empty()) return UnknownModel(name);
@@ -167,7 +195,7 @@ std::variant<ModelRegistry::Index, ApiError> ModelRegistry::Resolve(std::string_
 
 std::string ModelRegistry::Names() const {
   std::vector<std::string_view> names;
-  for (const ModelSpec& spec : specs_) names.push_back(spec.id);
+  for (Index i = 0; i < size(); ++i) names.push_back(specs_[i].id);
   return fmt::format("'{}'", fmt::join(names, "', '"));
 }
 

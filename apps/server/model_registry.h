@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -25,6 +26,8 @@ struct RegistryLimits {
   std::uint64_t bytes = 0;  ///< Of all that are loaded; 0: what memory the system has left.
   /// A model that nobody has used for so long is unloaded; 0: never for that.
   std::chrono::steady_clock::duration idle{0};
+  /// Where there is one model only it still answers by its names alone, since others may be added.
+  bool grows = false;
 };
 
 enum class ModelState { kUnloaded, kLoading, kLoaded };
@@ -66,7 +69,15 @@ class ModelRegistry {
   /// Ends all requests; from now on nothing is loaded, unloaded or acquired.
   void Stop();
 
-  std::size_t size() const { return specs_.size(); }
+  std::size_t size() const { return size_.load(std::memory_order_acquire); }
+  /// Serves another model from now on, where `grows`. An error where one is called so, or there are
+  /// kMostAdded of them.
+  static constexpr std::size_t kMostAdded = 256;
+  Status Add(ModelSpec spec);
+  /// Whether there was one model at the start: it is that of requests that name none.
+  bool began_with_one() const { return began_with_ == 1; }
+  /// Whether the only model answers by any name.
+  bool answers_any_name() const { return size() == 1 && !limits_.grows; }
   const ModelSpec& spec(Index model) const { return specs_[model]; }
   ModelStatus status(Index model) const;
   const OutcomeCounts& outcomes(Index model) const;
@@ -113,7 +124,11 @@ class ModelRegistry {
   void Unload(Slot* slot, std::unique_lock<std::mutex>* lock);
   void WaitForWork(std::unique_lock<std::mutex>* lock);
 
-  const std::vector<ModelSpec> specs_;
+  // Has room for all that may be added, so that nothing that is there ever moves: it is read
+  // without a lock, as far as size() says.
+  std::vector<ModelSpec> specs_;
+  const std::size_t began_with_;
+  std::atomic<std::size_t> size_;
   const RegistryLimits limits_;
   CoreTurns turns_;
   /// Shared with the leases, of which some are only let go of after the registry.

@@ -2,21 +2,73 @@
 
 #include <chrono>
 #include <ctime>
+#include <memory>
 #include <utility>
 
 #include "server/api/request_fields.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
 #include "server/doors/ollama_models.h"
+#include "server/doors/rerank.h"
 #include "server/queries.h"
 #include "server/replies.h"
 #include "server/server.h"
+#include "server/slots/slot_requests.h"
 
 namespace foretoken::server {
 namespace {
 
 // Whose API is kept to: clients refuse servers that call themselves older than they need.
 constexpr char kOllamaVersion[] = "0.12.6";
+
+// Tells a client how the model comes that it wants: as lines, or when it is there.
+class PullReply : public std::enable_shared_from_this<PullReply> {
+ public:
+  PullReply(std::string name, bool stream, HttpExchange exchange)
+      : name_(std::move(name)), stream_(stream), exchange_(std::move(exchange)) {}
+
+  PullListener Listener() {
+    return {.gone = [self = shared_from_this()] { return self->exchange_.over(); },
+            .progress =
+                [self = shared_from_this()](std::uint64_t done, std::uint64_t all) {
+                  if (self->stream_) self->Progress(done, all);
+                },
+            .done = [self = shared_from_this()](const Status& status) { self->Done(status); }};
+  }
+
+ private:
+  void Progress(std::uint64_t done, std::uint64_t all) {
+    const OrderedJson fetching = {
+        {"status", "pulling " + name_}, {"total", all}, {"completed", done}};
+    Append(all == 0 ? OrderedJson{{"status", "pulling manifest"}} : fetching, /*last=*/false);
+  }
+
+  void Done(const Status& status) {
+    if (status.ok() && stream_) return Append({{"status", "success"}}, /*last=*/true);
+    if (status.ok()) return exchange_.Reply(OllamaPulled(/*stream=*/false));
+    const bool own = status.error().code == ErrorCode::kInvalidInput;
+    const ApiError error{.status = own ? 400 : 502, .message = status.error().message};
+    exchange_.Post([self = shared_from_this(), error] {
+      if (!self->begun_) return self->exchange_.Reply(ErrorReply(error, OllamaChatDoor()));
+      self->Append({{"error", BoundedMessage(error)}}, /*last=*/true);
+    });
+  }
+
+  void Append(const OrderedJson& line, bool last) {
+    exchange_.Post([self = shared_from_this(), text = Dump(line) + "\n", last] {
+      if (!std::exchange(self->begun_, true)) {
+        self->exchange_.Begin({.content_type = std::string(OllamaChatDoor().stream_type)});
+      }
+      self->exchange_.Write(text, nullptr);
+      if (last) self->exchange_.End();
+    });
+  }
+
+  const std::string name_;
+  const bool stream_;
+  const HttpExchange exchange_;
+  bool begun_ = false;  // The HTTP server's thread only.
+};
 
 }  // namespace
 
@@ -96,11 +148,12 @@ void Server::AddOllamaQueries() {
   add("POST", "/api/show", [this, &door](const HttpRequest& request) {
     return ReplyOf(OllamaShow(models_, &cards_, began_, request), door);
   });
-  add("POST", "/api/pull", [this, &door](const HttpRequest& request) {
-    const auto pulled = OllamaPull(models_, request);
-    const auto* error = std::get_if<ApiError>(&pulled);
-    return error != nullptr ? ErrorReply(*error, door) : std::get<HttpReply>(pulled);
-  });
+  routes_["/api/pull"] = {
+      .method = "POST",
+      .door = &door,
+      .answer = [this](const HeldRequest& request, const HttpExchange& exchange) {
+        AnswerPull(*request, exchange);
+      }};
   Get("/api/version", &Server::Version);
   routes_["/api/version"].door = &door;
   const ApiError fixed = {
@@ -114,25 +167,83 @@ void Server::AddOllamaQueries() {
   }
 }
 
+// Has a model fetched, and told of to the client while that lasts, if it may be.
+void Server::AnswerPull(const HttpRequest& request, const HttpExchange& exchange) {
+  const Door& door = OllamaChatDoor();
+  const Result<ApiRequest> asked = ReadOllamaModel(request.body, models_.spec(0).options.defaults);
+  if (!asked.ok()) return exchange.Reply(ErrorReply(Refusal(asked.error()), door));
+  if (models_.Find(asked->model) != ModelRegistry::kNone) {
+    return exchange.Reply(OllamaPulled(asked->stream));
+  }
+  if (!puller_.may_pull()) {
+    return exchange.Reply(ErrorReply(PullsForbidden(asked->model), door));
+  }
+  if (!puller_.Begin(
+          asked->model,
+          std::make_shared<PullReply>(asked->model, asked->stream, exchange)->Listener())) {
+    exchange.Reply(ErrorReply(
+        {.status = 503,
+         .message = "another model is being fetched for a client; try again when it is there",
+         .type = "server_error",
+         .code = "pull_under_way",
+         .retry_after = 10},
+        door));
+  }
+}
+
+Status Server::FetchAndServe(const std::string& name, const PullHooks& hooks) {
+  FT_ASSIGN_OR_RETURN(ModelSpec spec, options_.fetch(name, hooks));
+  FitToCallers(options_, responses_, &spec);
+  return models_.Add(std::move(spec));
+}
+
 // What llama.cpp's clients ask of them, and what it has that this server has not.
 void Server::AddModelRoutes() {
   AddModelSwitch("/models/load", [this](ModelRegistry::Index model) { models_.Preload(model); });
   AddModelSwitch("/models/unload", [this](ModelRegistry::Index model) {
     models_.KeepFor(model, ModelRegistry::Duration::zero());
   });
+  const bool reranks = models_.spec(0).options.reranks;
   for (const char* path : {"/rerank", "/reranking", "/v1/rerank", "/v1/reranking"}) {
-    AddRefusal(
-        "POST", path, LlamaCppDoor(),
-        {.status = 501,
-         .message = "this server does not support reranking: no model that it can read has a "
-                    "head that scores documents",
-         .code = "no_rerank"});
+    if (reranks) {
+      AddDoor(RerankDoor(), path);
+      continue;
+    }
+    AddRefusal("POST", path, LlamaCppDoor(),
+               {.status = 501,
+                .message = "This server does not support reranking. Start it with `--reranking`, "
+                           "and a model that was trained for it",
+                .code = "no_rerank"});
   }
-  AddRefusal("POST", "/slots/", LlamaCppDoor(),
-             {.status = 501,
-              .message = "this server does not support slots action: places of its batch keep "
-                         "nothing of a text, whose beginning is found in the prefix cache",
-              .code = "no_slot_action"});
+  AddSlotActions();
+}
+
+// llama.cpp's: the text of a slot is saved, restored or forgotten.
+void Server::AddSlotActions() {
+  static constexpr std::string_view kPath = "/slots/";
+  if (models_.spec(0).options.slot_folder.empty()) {
+    return AddRefusal("POST", std::string(kPath), LlamaCppDoor(),
+                      {.status = 501,
+                       .message = "This server does not support slots action. Start it with "
+                                  "`--slot-save-path`",
+                       .code = "no_slot_action"});
+  }
+  routes_[std::string(kPath)] = {
+      .method = "POST",
+      .door = &LlamaCppDoor(),
+      .answer = [this](const HeldRequest& request, const HttpExchange& exchange) {
+        const Door& door = LlamaCppDoor();
+        const HttpHead& head = request->head;
+        const Result<SlotAction> action =
+            ReadSlotAction(std::string_view(head.path).substr(kPath.size()),
+                           head.QueryValue("action"), request->body);
+        if (!action.ok()) return exchange.Reply(ErrorReply(Refusal(action.error()), door));
+        WithModel(
+            models_.Resolve(ModelNamed(request->body)), door, request, exchange,
+            [&door, action = *action, request, exchange](const ModelRegistry::Lease& service) {
+              exchange.Reply(ReplyOf(ActOnSlot(*service, request->head, action), door));
+            });
+      }};
 }
 
 HttpReply Server::Version(const HttpRequest&) {

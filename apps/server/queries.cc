@@ -16,6 +16,7 @@
 #include "server/doors/tokenize.h"
 #include "server/metrics.h"
 #include "server/replies.h"
+#include "server/slots/slot_requests.h"
 
 namespace foretoken::server {
 namespace {
@@ -121,6 +122,12 @@ ApiError UnreadModel(const std::string& model, const Error& error) {
           .code = "model_not_loaded"};
 }
 
+SlotUser UserOf(const HttpHead& head) {
+  const auto key = std::static_pointer_cast<const ApiKey>(head.client);
+  if (key == nullptr) return {};
+  return {.name = key->name, .scope = key->prefix_scope};
+}
+
 // One of Ollama's lists of models.
 OrderedJson OllamaEntry(const ModelSpec& spec, const ModelCard& card) {
   return {{"name", spec.id},
@@ -201,8 +208,20 @@ QueryAnswer Slots(const Service& service, const HttpRequest& request) {
                      {"n_ctx", limits.context},
                      {"speculative", engine.plan().mode != Mode::kAr},
                      {"is_processing", i < running}});
+    const SlotKeeper* const keeper = service.slots();
+    if (keeper != nullptr) slots.back()["n_tokens"] = keeper->TokensIn(i, UserOf(request.head));
   }
   return QueryReply{Dump(slots), {}};
+}
+
+QueryAnswer ActOnSlot(Service& service, const HttpHead& head, const SlotAction& action) {
+  const Result<SlotOutcome> outcome = service.slots()->Do(
+      action, UserOf(head),
+      {.model = service.model().model.get(),
+       .engine = service.model().engine.get(),
+       .on_engine = [&service](const std::function<void()>& work) { service.engine().Do(work); }});
+  if (!outcome.ok()) return SlotError(outcome.error());
+  return QueryReply{Dump(SlotOutcomeJson(action, *outcome)), {}};
 }
 
 QueryAnswer LoraAdapters(const Service& service, const HttpRequest&) {
@@ -287,6 +306,7 @@ OrderedJson PropsJson(const Service& service) {
         {"lookahead", limits.lookahead},
         {"cache_budget", limits.cache_budget},
         {"choices", kMaxChoices},
+        {"texts", kMaxTexts},
         {"request_seconds", service.options().request_seconds}}}};
   props.update(LlamaProps(service));
   return props;
@@ -378,24 +398,22 @@ QueryAnswer OllamaShow(const ModelRegistry& models, ModelCards* cards, std::int6
   return QueryReply{Dump(shown), asked->ignored};
 }
 
-std::variant<HttpReply, ApiError> OllamaPull(const ModelRegistry& models,
-                                             const HttpRequest& request) {
-  const Result<ApiRequest> asked = ReadOllamaModel(request.body, models.spec(0).options.defaults);
-  if (!asked.ok()) return Refusal(asked.error());
-  if (models.Find(asked->model) == ModelRegistry::kNone) {
-    return ApiError{
-        .status = 403,
-        .message = fmt::format("this server fetches no models for its clients, and '{}' is none of "
-                               "those that it serves: its operator can fetch it with 'foretoken "
-                               "pull' and start the server with it",
-                               Shortened(asked->model)),
-        .param = "model",
-        .code = "models_fixed"};
-  }
+HttpReply OllamaPulled(bool stream) {
   const std::string success = Dump({{"status", "success"}});
-  if (!asked->stream) return HttpReply{.content_type = "application/json", .body = success};
-  return HttpReply{.content_type = std::string(OllamaChatDoor().stream_type),
-                   .body = Dump({{"status", "pulling manifest"}}) + "\n" + success + "\n"};
+  if (!stream) return {.content_type = "application/json", .body = success};
+  return {.content_type = std::string(OllamaChatDoor().stream_type),
+          .body = Dump({{"status", "pulling manifest"}}) + "\n" + success + "\n"};
+}
+
+ApiError PullsForbidden(const std::string& model) {
+  return {.status = 403,
+          .message = fmt::format("this server fetches no models for its clients, and '{}' is none "
+                                 "of those that it serves: its operator can fetch it with "
+                                 "'foretoken pull' and start the server with it, or let clients "
+                                 "fetch models with --allow-pull",
+                                 Shortened(model)),
+          .param = "model",
+          .code = "models_fixed"};
 }
 
 }  // namespace foretoken::server

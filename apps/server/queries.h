@@ -36,6 +36,8 @@ QueryAnswer CountTokens(const Service& service, const HttpRequest& request);
 /// llama.cpp's: the places of the batch, and which are taken; with the query `fail_on_no_slot=1` an
 /// error where all are.
 QueryAnswer Slots(const Service& service, const HttpRequest& request);
+/// ... saves the text of one, restores it or forgets it.
+QueryAnswer ActOnSlot(Service& service, const HttpHead& head, const SlotAction& action);
 /// llama.cpp's: the adapters that requests may ask for, with the scales that they have by default.
 QueryAnswer LoraAdapters(const Service& service, const HttpRequest& request);
 /// ... and a chat as the text that the model reads.
@@ -56,9 +58,8 @@ OrderedJson OllamaTags(const ModelRegistry& models, ModelCards* cards, std::int6
 OrderedJson OllamaRunning(const ModelRegistry& models, ModelCards* cards);
 QueryAnswer OllamaShow(const ModelRegistry& models, ModelCards* cards, std::int64_t since,
                        const HttpRequest& request);
-/// ... and the answer to who wants to have one fetched: that it is there, or that it must be
-/// fetched otherwise.
-std::variant<HttpReply, ApiError> OllamaPull(const ModelRegistry& models,
-                                             const HttpRequest& request);
+/// ... and the answers to who wants to have one fetched: it is there, or nobody may.
+HttpReply OllamaPulled(bool stream);
+ApiError PullsForbidden(const std::string& model);
 
 }  // namespace foretoken::server

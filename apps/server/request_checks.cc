@@ -41,12 +41,34 @@ std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, Pr
   return Refusal(bounds, std::string(door.prompt));
 }
 
-std::optional<ApiError> CheckDimensions(const std::optional<EmbeddingWish>& wish, int hidden) {
-  if (!wish || wish->dimensions == 0 || wish->dimensions == hidden) return std::nullopt;
-  return ApiError{.message = fmt::format("'dimensions' must be {}, which this model's embeddings "
-                                         "have: a part of one means nothing",
-                                         hidden),
-                  .param = "dimensions"};
+std::optional<ApiError> CheckVocabulary(const Door& door, std::span<const Token> tokens,
+                                        int vocabulary) {
+  for (const Token token : tokens) {
+    if (token >= 0 && token < vocabulary) continue;
+    return ApiError{.message = fmt::format("'{}' has token {}, which is outside the vocabulary of "
+                                           "{} tokens",
+                                           door.prompt, token, vocabulary),
+                    .param = std::string(door.prompt)};
+  }
+  return std::nullopt;
+}
+
+std::optional<ApiError> CheckEmbeddings(const Door& door, const ApiRequest& api, int hidden) {
+  constexpr std::int64_t kMostNumbers = std::int64_t{1} << 23;  // About 100 MB of text.
+  if (!api.embedding.has_value()) return std::nullopt;
+  const int dimensions = api.embedding->dimensions;
+  if (dimensions != 0 && dimensions != hidden) {
+    return ApiError{.message = fmt::format("'dimensions' must be {}, which this model's embeddings "
+                                           "have: a part of one means nothing",
+                                           hidden),
+                    .param = "dimensions"};
+  }
+  const std::int64_t most = std::max<std::int64_t>(1, kMostNumbers / hidden);
+  if (api.choices() <= most) return std::nullopt;
+  return ApiError{
+      .message = fmt::format("embeddings of {} numbers are answered for {} texts at once: {}",
+                             hidden, most, FewerWith(door, api)),
+      .param = std::string(door.prompt)};
 }
 
 std::optional<ApiError> CheckPrediction(const ApiRequest& api, int context,
@@ -61,14 +83,14 @@ std::optional<ApiError> CheckPrediction(const ApiRequest& api, int context,
 }
 
 std::string FewerWith(const Door& door, const ApiRequest& api) {
-  return api.embedding.has_value() ? fmt::format("send fewer texts in '{}'", door.prompt)
-                                   : std::string("lower 'n'");
+  return api.in_bits() ? fmt::format("send fewer texts in '{}'", door.prompt)
+                       : std::string("lower 'n'");
 }
 
 std::optional<ApiError> CheckTotals(const Door& door, const ApiRequest& api, const Totals& totals,
                                     std::int64_t most) {
   const auto& [tokens, prompt_logprobs, output_logprobs] = totals;
-  if (tokens > most && api.embedding.has_value()) {
+  if (tokens > most && api.in_bits()) {
     return ApiError{.message = fmt::format("the texts come to {} tokens, more than the {} that one "
                                            "request may have: {}",
                                            tokens, most, FewerWith(door, api)),

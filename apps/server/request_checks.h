@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "foretoken/engine.h"
@@ -27,8 +28,13 @@ std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, Pr
 std::optional<ApiError> CheckPrediction(const ApiRequest& api, int context,
                                         std::size_t longest_token);
 
-/// Refuses embeddings of another size than the model has.
-std::optional<ApiError> CheckDimensions(const std::optional<EmbeddingWish>& wish, int hidden);
+/// Refuses tokens that there are none of: not every text goes to the engine at once, which would
+/// say so.
+std::optional<ApiError> CheckVocabulary(const Door& door, std::span<const Token> tokens,
+                                        int vocabulary);
+
+/// Refuses embeddings of another size than the model has, and more of them than a reply may hold.
+std::optional<ApiError> CheckEmbeddings(const Door& door, const ApiRequest& api, int hidden);
 
 /// How a client asks for less.
 std::string FewerWith(const Door& door, const ApiRequest& api);

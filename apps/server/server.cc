@@ -44,15 +44,10 @@ HttpReply Refused(int status, const std::string& sentence, const Door& door = Ch
   return ErrorReply(error, door);
 }
 
-// Without keys, who calls from this machine is its user.
-std::vector<ModelSpec> ForCallersOf(const ServerOptions& options, std::vector<ModelSpec> models,
-                                    const std::shared_ptr<ResponseStore>& responses) {
-  const bool one = options.keys.empty() && IsLoopback(options.http.host);
-  for (ModelSpec& model : models) {
-    model.options.clients_are_one = one;
-    model.options.responses = responses;
-  }
-  return models;
+RegistryLimits LimitsOf(const ServerOptions& options) {
+  RegistryLimits limits = options.models;
+  limits.grows = options.fetch != nullptr;
+  return limits;
 }
 
 // Whether a route that answers `methods` answers this one.
@@ -65,12 +60,27 @@ bool Answers(std::string_view methods, std::string_view method) {
 
 }  // namespace
 
-Server::Server(ServerOptions options, std::vector<ModelSpec> models)
+Server::Server(ServerOptions options, std::vector<ModelSpec> models,
+               std::shared_ptr<ResponseStore> responses)
     : options_(std::move(options)),
       keys_(options_.keys.empty() ? nullptr : std::make_shared<const ApiKeys>(options_.keys)),
       began_(std::time(nullptr)),
-      models_(ForCallersOf(options_, std::move(models), responses_), options_.models) {
+      responses_(std::move(responses)),
+      models_(std::move(models), LimitsOf(options_)),
+      puller_(
+          options_.fetch == nullptr
+              ? Pull()
+              : [this](const std::string& name,
+                       const PullHooks& hooks) { return FetchAndServe(name, hooks); },
+          options_.pull_bytes) {
   AddRoutes();
+}
+
+// Without keys, who calls from this machine is its user.
+void Server::FitToCallers(const ServerOptions& options,
+                          const std::shared_ptr<ResponseStore>& responses, ModelSpec* model) {
+  model->options.clients_are_one = options.keys.empty() && IsLoopback(options.http.host);
+  model->options.responses = responses;
 }
 
 Result<std::unique_ptr<Server>> Server::Start(ServerOptions options,
@@ -78,10 +88,13 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options,
   // Buffers of requests and replies go back to the system when they are freed, however many there
   // were; the allocator would learn to keep ever larger ones.
   mallopt(M_MMAP_THRESHOLD, 64 << 10);
-  FT_ASSIGN_OR_RETURN(
-      std::unique_ptr<Server> server, OrExhausted([&]() -> Result<std::unique_ptr<Server>> {
-        return std::unique_ptr<Server>(new Server(std::move(options), std::move(models)));
-      }));
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<Server> server,
+                      OrExhausted([&]() -> Result<std::unique_ptr<Server>> {
+                        const auto responses = std::make_shared<ResponseStore>();
+                        for (ModelSpec& model : models) FitToCallers(options, responses, &model);
+                        return std::unique_ptr<Server>(
+                            new Server(std::move(options), std::move(models), responses));
+                      }));
   FT_ASSIGN_OR_RETURN(server->log_,
                       AccessLog::Open(server->options_.log_file, server->options_.verbose));
   FT_ASSIGN_OR_RETURN(server->pool_, WorkPool::Start(kWorkThreads));
@@ -94,7 +107,7 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options,
       .complete = [own](const HttpHead* head, HttpReply* reply) { own->Complete(head, reply); },
       .log = [own](const HttpAccess& access) { own->log_.Write(access); }};
   FT_ASSIGN_OR_RETURN(server->http_, HttpServer::Start(own->options_.http, app));
-  if (own->models_.size() == 1) own->models_.Preload(0);
+  if (own->models_.began_with_one()) own->models_.Preload(0);
   return server;
 }
 
@@ -106,6 +119,7 @@ Server::~Server() {
 void Server::Shutdown() {
   if (http_ == nullptr || std::exchange(stopped_, true)) return;
   models_.Drain();
+  puller_.Stop();
   http_->EndKeepAlive();
   const auto wait = [&](double seconds) {
     for (double left = seconds; left > 0 && http_->answering() > 0; left -= 0.01) {
@@ -150,7 +164,7 @@ Caller Server::CallerOf(const HttpHead& head) const {
 // is wrong with that.
 std::variant<ModelRegistry::Index, ApiError> Server::ModelOf(const Door& door,
                                                              const std::string& body) const {
-  if (models_.size() == 1) return models_.Resolve({});
+  if (models_.answers_any_name()) return models_.Resolve({});
   const std::string name = ModelNamed(body);
   if (name.empty()) {
     const Result<ApiRequest> read = door.read(body, models_.spec(0).options.defaults);
@@ -201,6 +215,7 @@ void Server::AddQuery(const std::string& method, const std::string& path, const 
     return ReplyOf(query(service, request), door);
   };
   routes_[path] = {.method = method,
+                   .loads = true,
                    .door = &door,
                    .answer = [this, method, &door, reply](const HeldRequest& request,
                                                           const HttpExchange& exchange) {
@@ -312,7 +327,14 @@ std::optional<HttpReply> Server::Screen(HttpHead* note) const {
     return reply;
   }
   if (auto refused = Unauthorized(*route, note)) return refused;
-  // What a page of another site can send without asking (CORS): a form, or text.
+  // What a page of another site can send without asking (CORS): a form, or text; and a GET, whose
+  // answer it cannot read, but which may load a model.
+  if (route->loads && head.method != "POST" && FromForeignPage(head, options_.cors)) {
+    return Refused(403,
+                   "a page of another site may ask for this only where --cors allows it: it may "
+                   "load a model",
+                   door);
+  }
   if (route->method == "POST" && !SaysJson(head) && FromForeignPage(head, options_.cors)) {
     return Refused(415,
                    "a page of another site may send JSON only, with 'Content-Type: "
@@ -414,7 +436,7 @@ void Server::Complete(const HttpHead* head, HttpReply* reply) const {
 // Nothing while requests are taken; else the 503 to answer with.
 std::optional<ApiError> Server::Unready() const {
   if (models_.draining()) return AbortError(AbortReason::kShutdown, 0);
-  const bool preloads = models_.size() == 1 && models_.status(0).loads == 0;
+  const bool preloads = models_.began_with_one() && models_.status(0).loads == 0;
   if (!preloads) return std::nullopt;
   return ApiError{.status = 503,
                   .message = "the model is being loaded; try again in a moment",

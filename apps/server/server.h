@@ -19,6 +19,7 @@
 #include "server/model_cards.h"
 #include "server/model_registry.h"
 #include "server/observe/access_log.h"
+#include "server/pulls/puller.h"
 #include "server/queries.h"
 #include "server/work_pool.h"
 
@@ -34,6 +35,10 @@ struct ServerOptions {
   std::string log_file;  ///< Empty: none.
   bool verbose = false;  ///< The log's lines on standard error.
   RegistryLimits models;
+  /// Fetches a model that a client names as on a hub; null: clients may not have any fetched.
+  using Fetch = std::function<Result<ModelSpec>(const std::string& name, const PullHooks& hooks)>;
+  Fetch fetch = nullptr;
+  std::uint64_t pull_bytes = 0;  ///< That such a model may have.
 };
 
 /// An OpenAI-compatible HTTP server over one or more models (docs/api.md). Answers from the start.
@@ -66,12 +71,16 @@ class Server {
     std::string method;  ///< Or several: "GET, DELETE".
     bool open = false;   ///< Whoever comes: without an API key.
     bool quick = false;  ///< Answered on the HTTP server's thread; else on the work pool.
+    bool loads = false;  ///< It may load a model, and have another one unloaded for it.
     const Door* door = &ChatDoor();  ///< Whose form errors have.
     std::function<void(const HeldRequest&, const HttpExchange&)> answer;
   };
   using Handler = HttpReply (Server::*)(const HttpRequest&);
 
-  Server(ServerOptions options, std::vector<ModelSpec> models);
+  Server(ServerOptions options, std::vector<ModelSpec> models,
+         std::shared_ptr<ResponseStore> responses);
+  static void FitToCallers(const ServerOptions& options,
+                           const std::shared_ptr<ResponseStore>& responses, ModelSpec* model);
 
   void AddRoutes();
   void Get(const std::string& path, Handler handler, bool open = false);
@@ -79,7 +88,10 @@ class Server {
   void AddDoor(const Door& door) { AddDoor(door, door.path); }
   void AddOllamaDoor(const Door& door);
   void AddOllamaQueries();
+  void AnswerPull(const HttpRequest& request, const HttpExchange& exchange);
+  Status FetchAndServe(const std::string& name, const PullHooks& hooks);
   void AddModelRoutes();
+  void AddSlotActions();
   void AddModelSwitch(const std::string& path, std::function<void(ModelRegistry::Index)> change);
   void AddRefusal(const std::string& method, const std::string& path, const Door& door,
                   ApiError error);
@@ -121,7 +133,7 @@ class Server {
   const std::int64_t began_;  // In seconds since 1970.
 
   AccessLog log_;
-  const std::shared_ptr<ResponseStore> responses_ = std::make_shared<ResponseStore>();
+  const std::shared_ptr<ResponseStore> responses_;
 
   // Requests that wait to be read or for their model, client by client.
   const std::shared_ptr<ClientPlaces> waiting_ = std::make_shared<ClientPlaces>();
@@ -131,6 +143,7 @@ class Server {
   std::unique_ptr<HttpServer> http_;
   ModelRegistry models_;
   ModelCards cards_{&models_};
+  Puller puller_;
   std::unique_ptr<WorkPool> pool_;
   bool stopped_ = false;
 };

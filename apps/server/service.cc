@@ -15,6 +15,7 @@
 #include "server/adapters.h"
 #include "server/api/gap_prompt.h"
 #include "server/api/tool_fields.h"
+#include "server/doors/rerank.h"
 #include "server/request_checks.h"
 
 namespace foretoken::server {
@@ -42,7 +43,10 @@ std::optional<ApiError> EncodePrompts(const Door& door, const ApiRequest& api,
                                       const Tokenizer& tokenizer, int limit,
                                       std::vector<std::vector<Token>>* prompts, StopRules* stop) {
   for (const ApiPrompt& prompt : api.prompts) {
-    if (const auto* text = std::get_if<std::string>(&prompt)) {
+    const auto* text = std::get_if<std::string>(&prompt);
+    if (text != nullptr && api.rank.has_value()) {
+      prompts->push_back(RankTokens(tokenizer, *text));
+    } else if (text != nullptr) {
       prompts->push_back(tokenizer.Encode(*text, true, api.parse_special));
     } else if (const auto* gap = std::get_if<ApiGap>(&prompt)) {
       const FillMarks marks = FindFillMarks(tokenizer);
@@ -58,6 +62,7 @@ std::optional<ApiError> EncodePrompts(const Door& door, const ApiRequest& api,
       std::ranges::copy(GapEnds(marks), std::back_inserter(stop->stop_tokens));
     } else {
       prompts->push_back(std::get<std::vector<Token>>(prompt));
+      if (auto error = CheckVocabulary(door, prompts->back(), tokenizer.vocabulary())) return error;
     }
   }
   return std::nullopt;
@@ -250,6 +255,34 @@ ApiError NotFiniteError(std::string_view model) {
           .code = "model_not_finite"};
 }
 
+SlotKeeper* Service::slots() const {
+  if (options().slot_folder.empty()) return nullptr;
+  std::call_once(slots_made_, [this] {
+    slots_ = std::make_unique<SlotKeeper>(options().slot_folder, model().engine->limits().batch);
+  });
+  return slots_.get();
+}
+
+// What notes the texts of a request when they end; nothing where nobody keeps them.
+LiveRequest::Output Service::NotingTexts(const Caller& caller, const ApiRequest& api,
+                                         std::span<const Request> requests) const {
+  SlotKeeper* const keeper = slots();
+  if (keeper == nullptr || api.in_bits()) return nullptr;
+  std::vector<CachedText> texts;
+  for (const Request& request : requests) {
+    texts.push_back({.tokens = request.prompt,
+                     .adapter = request.adapter,
+                     .scope = request.prefix_scope,
+                     .owner = caller.key != nullptr ? caller.key->name : std::string()});
+  }
+  return [keeper, slot = api.slot, texts = std::move(texts)](int choice,
+                                                             std::vector<Token> output) mutable {
+    CachedText& text = texts[static_cast<std::size_t>(choice)];
+    text.tokens.insert(text.tokens.end(), output.begin(), output.end());
+    keeper->Note(slot, std::move(text));
+  };
+}
+
 std::uint64_t Service::Random() {
   const std::lock_guard lock(random_mutex_);
   return random_();
@@ -280,6 +313,16 @@ int Service::ClientShare() const {
 
 int Service::LimitOf(const Caller& caller) const {
   return caller.key != nullptr && caller.key->limit > 0 ? caller.key->limit : ClientShare();
+}
+
+// Of a request's sequences so many are under way together: texts for embeddings, of which there may
+// be thousands, go in as others of them end.
+int Service::AtOnce(const ApiRequest& request, int limit) const {
+  const int choices = request.choices();
+  if (!request.in_bits()) return choices;
+  // A document's prompt is found in the prefix cache when it is read the second time.
+  const int most = request.rank.has_value() ? choices / 2 : choices;
+  return std::min({most, limit, model().engine->limits().batch});
 }
 
 std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& caller,
@@ -317,7 +360,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   }
   StopRules stop = api.stop;
   if (auto error = EncodePrompts(door, api, tokenizer, limit, &prompts, &stop)) return error;
-  if (auto error = CheckDimensions(api.embedding, served.model->facts().hidden)) return error;
+  if (auto error = CheckEmbeddings(door, api, served.model->facts().hidden)) return error;
   if (auto error = CheckMode(api.speculation, *served.engine)) return error;
   SamplingParams sampling = api.sampling;
   if (auto error = Constrain(api, reading, *served.model, &sampling)) return error;
@@ -332,6 +375,14 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   const std::uint64_t seed =
       api.seeded || !options().random_seed ? api.sampling.seed : Random() >> 11;
   const std::uint64_t group = (Random() >> 1) | 1;  // A request's choices share its places.
+  const auto answers = api.rank.has_value() ? FindYesAndNo(tokenizer) : std::nullopt;
+  if (api.rank.has_value() && !answers.has_value()) {
+    return ApiError{.status = 501,
+                    .message =
+                        "the model does not support reranking: its vocabulary has no tokens "
+                        "that say yes and no",
+                    .code = "no_rerank"};
+  }
   Totals totals;
   for (const std::vector<Token>& prompt : prompts) {
     if (static_cast<int>(prompt.size()) > limit) {
@@ -344,6 +395,10 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       request.prompt = prompt;
       request.sampling = sampling;
       request.sampling.seed = seed + static_cast<std::uint64_t>(i);
+      if (api.rank.has_value()) {
+        const bool first = requests->size() < api.rank->documents.size();
+        request.sampling.logit_bias = {{first ? answers->yes : answers->no, kMustCome}};
+      }
       request.stop = stop;
       if (request.stop.max_tokens == 0 && !api.prompt_only) request.stop.max_tokens = context;
       if (api.scores_prompts()) {
@@ -418,18 +473,19 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
     return Invalid(*error);
   }
   const int limit = LimitOf(caller);
-  if (request.choices() > limit) {
+  const int at_once = AtOnce(request, limit);
+  if (at_once > limit) {
     return Invalid({.message = fmt::format("the request asks for {} sequences, but one client may "
                                            "have {} at most; {}",
-                                           request.choices(), limit, FewerWith(door, request)),
-                    .param = request.embedding.has_value() ? std::string(door.prompt) : "n"});
+                                           at_once, limit, FewerWith(door, request)),
+                    .param = "n"});
   }
-  std::shared_ptr<void> places = places_->Take(caller.client, request.choices(), limit);
+  std::shared_ptr<void> places = places_->Take(caller.client, at_once, limit);
   if (places == nullptr) {
     Count(RequestOutcome::kBusy);
     return Busy(fmt::format("one client may have {} sequences under way, and with the {} of this "
                             "request you would have more; wait for yours to end, or {}",
-                            limit, request.choices(), FewerWith(door, request)),
+                            limit, at_once, FewerWith(door, request)),
                 "client_limit");
   }
 
@@ -438,6 +494,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   const Detail detail = request.trace ? Detail::kRounds : tokens ? Detail::kTokens : Detail::kText;
   admitted.live = std::make_shared<LiveRequest>(request.choices(), detail, &engine_.stats());
   admitted.live->Hold(std::move(places));
+  admitted.live->TellOutputs(NotingTexts(caller, request, requests));
   admitted.head = {
       .id = fmt::format("{}{:016x}", door.id_prefix, Random()),
       .created = std::time(nullptr),
@@ -465,7 +522,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
     };
   }
   admitted.deadline = deadline;
-  const Status submitted = engine_.Submit(admitted.live, std::move(requests));
+  const Status submitted = engine_.Submit(admitted.live, std::move(requests), at_once);
   if (submitted.ok()) return admitted;
   const std::string& message = submitted.error().message;
   if (submitted.error().code == ErrorCode::kUnavailable) {

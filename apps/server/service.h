@@ -17,15 +17,18 @@
 #include "server/api/door.h"
 #include "server/api/response_store.h"
 #include "server/engine_thread.h"
+#include "server/slots/slot_keeper.h"
 
 namespace foretoken::server {
 
 struct ServiceOptions {
   ApiDefaults defaults;
   std::shared_ptr<ResponseStore> responses;  ///< Of all models.
-  bool random_seed = true;                   ///< For requests without one; else the default seed.
-  bool lossy = false;                        ///< EngineOptions::lossy: receipts are then refused.
-  int max_prompt_tokens = 0;                 ///< 0: what the context holds.
+  std::string slot_folder;                   ///< Where slots are saved; empty: they are not.
+  bool reranks = false;       ///< The model says yes or no to documents (RerankDoor).
+  bool random_seed = true;    ///< For requests without one; else the default seed.
+  bool lossy = false;         ///< EngineOptions::lossy: receipts are then refused.
+  int max_prompt_tokens = 0;  ///< 0: what the context holds.
   /// Sequences of one client under way, where its key says nothing; 0: its share of the places.
   int client_limit = 0;
   bool clients_are_one = false;               ///< Only one person calls, who may have all places.
@@ -114,6 +117,9 @@ class Service {
 
   void Count(RequestOutcome outcome) { outcomes_->Add(outcome); }
 
+  /// Whose texts can be saved; null where that is not wanted.
+  SlotKeeper* slots() const;
+
   EngineThread& engine() { return engine_; }
   const EngineThread& engine() const { return engine_; }
   const std::string& id() const { return spec_.id; }
@@ -123,7 +129,10 @@ class Service {
   ApiError Invalid(ApiError error);
   std::optional<ApiError> MakeRequests(const Door& door, const Caller& caller,
                                        std::vector<Request>* requests, Admitted* admitted);
+  LiveRequest::Output NotingTexts(const Caller& caller, const ApiRequest& api,
+                                  std::span<const Request> requests) const;
   int LimitOf(const Caller& caller) const;
+  int AtOnce(const ApiRequest& request, int limit) const;
   std::uint64_t Random();
   int RetryAfterSeconds();
   ApiError Busy(std::string message, std::string code);
@@ -133,7 +142,9 @@ class Service {
   const std::shared_ptr<ClientPlaces> places_ = std::make_shared<ClientPlaces>();
   std::mutex random_mutex_;
   std::mt19937_64 random_{std::random_device()()};
-  EngineThread engine_;  // Last: its thread begins at once.
+  mutable std::once_flag slots_made_;
+  mutable std::unique_ptr<SlotKeeper> slots_;  // Made when the model is loaded and it is asked for.
+  EngineThread engine_;                        // Last: its thread begins at once.
 };
 
 /// The modes that requests may ask for.

@@ -240,6 +240,10 @@ Status Engine::CheckIdle() const {
 
 const EngineConfig& ConfigOf(const Engine& engine) { return engine.impl().options; }
 const TapShape& TapsOf(const Engine& engine) { return engine.impl().kept.of_first; }
+EngineKv KvOf(Engine& engine) {
+  Engine::Impl& impl = engine.impl();
+  return {.scheduler = &impl.scheduler, .store = impl.target_pass.memory().store};
+}
 void ForcePreemption(Engine& engine) {
   engine.impl().scheduler.PreemptYoungest();
   engine.impl().EndSpeculationOfPreempted();

@@ -19,6 +19,8 @@
 
 namespace foretoken {
 
+class Scheduler;
+
 /// A prompt, and what follows it in a scripted run: the text's end too.
 struct ScriptedAnswer {
   std::vector<Token> prompt;
@@ -112,6 +114,13 @@ const EngineConfig& ConfigOf(const Engine& engine);
 
 /// What its target's passes keep for its first draft and, behind that, EngineConfig::kept.
 const TapShape& TapsOf(const Engine& engine);
+
+/// Who hands the target's blocks out, and where these lie. For the thread that steps the engine.
+struct EngineKv {
+  Scheduler* scheduler = nullptr;
+  KvStore* store = nullptr;
+};
+EngineKv KvOf(Engine& engine);
 
 /// Preempts the youngest running sequence now, as a full pool would: for tests.
 void ForcePreemption(Engine& engine);

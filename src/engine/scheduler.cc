@@ -68,12 +68,27 @@ std::span<const std::unique_ptr<Sequence>> Scheduler::Admit() {
 
 bool Scheduler::Reserve(Sequence* sequence, std::int32_t length) {
   while (!kv_.Reserve(length, &sequence->kv)) {
+    if (TakeFromGuests()) continue;
     const bool itself = running_.back().get() == sequence;
     FT_CHECK(!itself || running_.size() > 1, "the KV pool is too small for one sequence");
     PreemptYoungest();
     if (itself) return false;
   }
   return true;
+}
+
+bool Scheduler::TakeFromGuests() {
+  bool taken = false;
+  for (SequenceKv* guest : guests_) {
+    taken = taken || !guest->blocks.empty();
+    kv_.Release(guest);
+  }
+  return taken;
+}
+
+void Scheduler::RemoveGuest(SequenceKv* guest) {
+  kv_.Release(guest);
+  std::erase(guests_, guest);
 }
 
 void Scheduler::Preempt(Place place) {

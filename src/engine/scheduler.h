@@ -41,6 +41,12 @@ class Scheduler {
   /// Takes a finished sequence out, releasing its KV.
   std::unique_ptr<Sequence> Remove(Sequence* sequence);
 
+  /// Blocks that somebody holds between two rounds who is no sequence: they are given back where a
+  /// running sequence finds no others, so `guest` may be empty the next time. It is entered until
+  /// RemoveGuest, which gives them back too.
+  void AddGuest(SequenceKv* guest) { guests_.push_back(guest); }
+  void RemoveGuest(SequenceKv* guest);
+
   const std::vector<std::unique_ptr<Sequence>>& running() const { return running_; }
   const std::deque<std::unique_ptr<Sequence>>& waiting() const { return waiting_; }
   KvCache& kv() { return kv_; }
@@ -50,12 +56,15 @@ class Scheduler {
   using Place = std::vector<std::unique_ptr<Sequence>>::iterator;
 
   void Preempt(Place place);
+  // False: none had any blocks.
+  bool TakeFromGuests();
   int RunningOf(std::uint64_t group) const;
   // Who is to run next, and how many its group has running.
   std::pair<std::size_t, int> Next() const;
 
   KvCache kv_;
   int max_batch_;
+  std::vector<SequenceKv*> guests_;
   std::deque<std::unique_ptr<Sequence>> waiting_;
   std::vector<std::unique_ptr<Sequence>> running_;  // Oldest first.
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <random>
 #include <string>
@@ -12,6 +13,7 @@
 #include "base/cores.h"
 #include "draft/registry.h"
 #include "engine/engine.h"
+#include "engine/prefix_transfer.h"
 #include "model/model_testing.h"
 
 namespace foretoken {
@@ -202,6 +204,112 @@ TEST_P(WindowTest, PreemptionAndPrefixesKeepTheTokens) {
       EXPECT_EQ(cached > 0, prefix_cache);
     }
   }
+}
+
+// All that an engine keeps of a text's beginning, block by block.
+std::vector<std::vector<std::byte>> TakeOut(Engine& engine, const std::vector<Token>& text) {
+  std::vector<std::vector<std::byte>> blocks;
+  PrefixTransfer transfer(engine, {}, text);
+  const std::int32_t count = transfer.Match();
+  for (std::int32_t i = 0; i < count; ++i) {
+    blocks.emplace_back(transfer.BytesOf(i, count));
+    EXPECT_TRUE(transfer.CopyOut(i, count, blocks.back()));
+    EXPECT_TRUE(transfer.AreSound(i, count, blocks.back()));
+  }
+  return blocks;
+}
+
+// Puts them into another engine; false where there is no room.
+bool PutIn(Engine& engine, const std::vector<Token>& text,
+           const std::vector<std::vector<std::byte>>& blocks) {
+  PrefixTransfer transfer(engine, {}, text);
+  const auto count = static_cast<std::int32_t>(blocks.size());
+  for (std::int32_t i = transfer.Match(); i < count; ++i) {
+    if (!transfer.CopyIn(i, count, blocks[static_cast<std::size_t>(i)])) return false;
+  }
+  return transfer.Publish();
+}
+
+// What one engine has computed of a text another goes on from, with the tokens that it would have
+// computed itself.
+TEST_P(WindowTest, WhatOneEngineKeepsAnotherTakesIn) {
+  constexpr int kOutput = 40;
+  const auto model = Make(GetParam().config(1024));
+  const std::shared_ptr<Model> draft = Make(GetParam().config(1024), 2);
+  const auto prompt = RandomTokens(700, 5);
+  std::vector<Token> forked(prompt.begin(), prompt.begin() + 690);
+  forked.push_back(static_cast<Token>((prompt[690] + 1) % kVocabulary));
+  const EngineConfig config{
+      .plan = {.lookahead = 3}, .max_batch = 2, .prefill_chunk = 32, .max_context = 1024};
+  const auto first = Open(model.get(), draft, config);
+  Submit(first.get(), prompt, 1);
+  Run(first.get());
+  const auto blocks = TakeOut(*first, prompt);
+  ASSERT_EQ(std::ssize(blocks), 699 / kBlockSize);
+  EXPECT_TRUE(first->CheckIdle().ok());
+  // Of layers that see a window the blocks that the next row sees are there, and no others.
+  EXPECT_LT(blocks[10].size(), blocks.back().size());
+
+  for (const bool drafts : {false, true}) {
+    const auto second = Open(model.get(), drafts ? draft : nullptr, config);
+    ASSERT_TRUE(PutIn(*second, prompt, blocks));
+    EXPECT_TRUE(second->CheckIdle().ok());
+    tokens_ = {};
+    const SequenceId same = Submit(second.get(), prompt, kOutput);
+    const SequenceId fork = Submit(second.get(), forked, kOutput);
+    Run(second.get());
+    EXPECT_EQ(tokens_.of[same], Expected(model.get(), prompt, kOutput));
+    EXPECT_EQ(tokens_.of[fork], Expected(model.get(), forked, kOutput));
+    EXPECT_EQ(tokens_.stats[same].cached_prompt_tokens, std::ssize(blocks) * kBlockSize);
+    ASSERT_TRUE(PutIn(*second, prompt, blocks));  // It is there already.
+    EXPECT_TRUE(second->CheckIdle().ok());
+    EXPECT_EQ(ForgetPrefix(*second, {}, prompt), 0);  // Others go on behind it.
+    std::vector<Token> whole = prompt;
+    std::ranges::copy(tokens_.of[same], std::back_inserter(whole));
+    EXPECT_GT(ForgetPrefix(*second, {}, whole), 0);
+    EXPECT_TRUE(second->CheckIdle().ok());
+  }
+}
+
+// Blocks that are held for a transfer go where a sequence has no others, and none of them is shared
+// half copied.
+TEST_P(WindowTest, ATransferGivesWayToSequences) {
+  const auto model = Make(GetParam().config(1024));
+  const EngineConfig config{
+      .max_batch = 1, .prefill_chunk = 32, .max_context = 704, .kv_tokens = 704};
+  const auto prompt = RandomTokens(600, 5);
+  const auto other = RandomTokens(600, 6);
+  const auto engine = Open(model.get(), nullptr, config);
+  Submit(engine.get(), prompt, 1);
+  Run(engine.get());
+  const auto blocks = TakeOut(*engine, prompt);
+  const auto count = static_cast<std::int32_t>(blocks.size());
+  {
+    PrefixTransfer out(*engine, {}, prompt);
+    ASSERT_EQ(out.Match(), count);
+    const SequenceId id = Submit(engine.get(), other, 8);
+    while (engine->Step()) {
+    }
+    EXPECT_EQ(tokens_.of[id], Expected(model.get(), other, 8));
+    std::vector<std::byte> block(out.BytesOf(0, count));
+    EXPECT_FALSE(out.CopyOut(0, count, block));
+  }
+  ASSERT_TRUE(engine->CheckIdle().ok());
+  {
+    PrefixTransfer in(*engine, {}, prompt);
+    std::int32_t index = in.Match();
+    ASSERT_LT(index, count - 1);
+    for (; index < count - 1; ++index) {
+      ASSERT_TRUE(in.CopyIn(index, count, blocks[static_cast<std::size_t>(index)]));
+    }
+    const SequenceId id = Submit(engine.get(), other, 8);
+    while (engine->Step()) {
+    }
+    EXPECT_EQ(tokens_.of[id], Expected(model.get(), other, 8));
+    EXPECT_FALSE(in.CopyIn(index, count, blocks[static_cast<std::size_t>(index)]));
+    EXPECT_FALSE(in.Publish());
+  }
+  EXPECT_TRUE(engine->CheckIdle().ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "hub/choose_files.h"
-#include "hub/file_lock.h"
-#include "hub/hub_cache.h"
+#include "hub/cache/file_lock.h"
+#include "hub/cache/hub_cache.h"
 #include "hub/hub_client.h"
-#include "hub/listing.h"
+#include "hub/repository/choose_files.h"
+#include "hub/repository/listing.h"
 
 namespace foretoken {
 namespace {

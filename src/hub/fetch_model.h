@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "base/result.h"
-#include "hub/fetch_file.h"
 #include "hub/hub_settings.h"
-#include "hub/model_name.h"
+#include "hub/repository/model_name.h"
+#include "hub/transfer/fetch_file.h"
 
 namespace foretoken {
 

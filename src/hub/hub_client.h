@@ -5,10 +5,10 @@
 #include <string>
 
 #include "base/result.h"
-#include "hub/http_client.h"
 #include "hub/hub_settings.h"
-#include "hub/listing.h"
-#include "hub/model_name.h"
+#include "hub/repository/listing.h"
+#include "hub/repository/model_name.h"
+#include "hub/transfer/http_client.h"
 
 namespace foretoken {
 

@@ -202,6 +202,26 @@ void KvCache::Truncate(std::int32_t length, SequenceKv* sequence) {
   sequence->first_recent = std::min(sequence->first_recent, FirstSeen(sequence->committed));
 }
 
+std::int32_t KvCache::Forget(const KvScope& scope, std::span<const Token> tokens) {
+  std::vector<std::int32_t> blocks;
+  std::int32_t last = PrefixIndex::kNone;
+  while (prefix_cache_ && (blocks.size() + 1) * kBlockSize <= tokens.size()) {
+    last = index_.Find(scope, last, TokensOfBlock(tokens, blocks.size()));
+    if (last == PrefixIndex::kNone) break;
+    blocks.push_back(last);
+  }
+  std::int32_t forgotten = 0;
+  for (; !blocks.empty(); blocks.pop_back()) {
+    const std::int32_t block = blocks.back();
+    if (pool_.references(block) > 0 || index_.HasChildren(block)) break;
+    index_.Erase(block);
+    if (room_.window > 0) recent_.Forget(block);
+    pool_.FreeIdle(block);
+    forgotten += kBlockSize;
+  }
+  return forgotten;
+}
+
 Status KvCache::CheckIntegrity() const {
   FT_RETURN_IF_ERROR(pool_.Check());
   if (prefix_cache_) FT_RETURN_IF_ERROR(CheckPublished());

@@ -111,6 +111,10 @@ class KvCache {
   /// Gives back everything; published blocks stay cached.
   void Release(SequenceKv* sequence) { Truncate(0, sequence); }
 
+  /// Withdraws the blocks of a text from the prefix cache, last first, as far as nobody refers to
+  /// them and no other text goes on behind them. Returns how many tokens they held.
+  std::int32_t Forget(const KvScope& scope, std::span<const Token> tokens);
+
   /// Blocks that Reserve could give now, as far as recent parts do not run out.
   std::int64_t Available() const { return pool_.free_count() + pool_.idle_count(); }
   /// Whether a sequence of so many blocks, computed bit by bit, would find room now.

@@ -52,6 +52,26 @@ TEST(KvCache, ReservesByBlocksAndGivesBack) {
   EXPECT_EQ(sequence.committed, 0);
 }
 
+TEST(KvCache, ForgetsATextAsFarAsNobodyNeedsIt) {
+  KvCache cache({.blocks = 8, .window = 32, .recent_parts = 4}, true);
+  const std::vector<Token> text = Tokens(96);
+  std::vector<Token> other = text;
+  other[70] = 9;  // Shares two blocks.
+  SequenceKv first;
+  SequenceKv second;
+  Fill(cache, text, &first);
+  EXPECT_EQ(cache.Forget({}, text), 0);  // In use.
+  cache.Release(&first);
+  Fill(cache, other, &second);
+  cache.Release(&second);
+  ExpectUsage(cache, 4, 4, 0);
+  EXPECT_EQ(cache.Forget({.owner = 1}, text), 0);  // Of another scope.
+  EXPECT_EQ(cache.Forget({}, text), 32);           // The other text goes on behind the rest.
+  ExpectUsage(cache, 5, 3, 0);
+  EXPECT_EQ(cache.Forget({}, other), 96);
+  ExpectUsage(cache, 8, 0, 0);
+}
+
 TEST(KvCache, RefusesWithoutChangeWhenExhausted) {
   KvCache cache({.blocks = 3}, true);
   SequenceKv a;

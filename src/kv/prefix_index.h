@@ -47,6 +47,7 @@ class PrefixIndex {
   void Erase(std::int32_t block);
 
   bool Contains(std::int32_t block) const { return nodes_[block].published; }
+  bool HasChildren(std::int32_t block) const { return nodes_[block].children > 0; }
   std::int32_t ParentOf(std::int32_t block) const { return nodes_[block].parent; }
   bool HasChildren(std::int32_t block) const { return nodes_[block].children > 0; }
 

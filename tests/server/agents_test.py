@@ -98,6 +98,14 @@ class Turns(ServerTest):
         reply = self.succeed(self.server.post(
             MESSAGES, {"messages": turns, "max_tokens": 48, **GREEDY}))
         self.assertEqual(anthropic_text(reply), rest)
+        ollama = self.succeed(self.server.post("/api/chat", {
+            "messages": turns, "stream": False, "options": {"num_predict": 48, **GREEDY}}))
+        self.assertEqual(ollama["message"]["content"], rest)
+        written = self.succeed(self.server.post("/apply-template", {"messages": turns}))["prompt"]
+        self.assertTrue(written.endswith(begun), written)
+        begins = self.succeed(self.server.post(
+            "/apply-template", {"messages": turns, "add_generation_prompt": True}))["prompt"]
+        self.assertFalse(begins.endswith(begun), begins)
         usage = reply["usage"]
         count = self.succeed(self.server.post(MESSAGES + "/count_tokens", {"messages": turns}))
         self.assertEqual(count["input_tokens"],

@@ -2,9 +2,11 @@
 """Embeddings from a running server, through every door: embeddings_test.py PROGRAM [TEST]..."""
 
 import base64
+import json
 import struct
 import sys
 import threading
+import time
 import unittest
 
 from serving import ServerTest, Serving
@@ -86,12 +88,70 @@ class Embeddings(ServerTest):
             self.assertIn(saying, body["error"]["message"])
 
         refused("dimensions", "must be 256", input="a", dimensions=64)
-        refused("input", "at most 128", input=["a"] * 129)
-        refused("input", "one client may have 6", input=["a"] * 7)
+        refused("input", "at most 2048", input=["a"] * 2049)
         refused("input", "tokens", input="a story " * 2000)
         refused("input", "send fewer texts", input=["a story " * 60] * 6)
         refused("input", "outside the vocabulary", input=[1, 100000])
         refused("input", "not empty", input="")
+
+
+class ManyTexts(unittest.TestCase):
+    """As many as OpenAI takes, of which a few are under way at once."""
+
+    TEXTS = [f"{word} {i}" for i in range(512) for word in ("a dog", "the", "Lily ran to", "red")]
+
+    def embed(self, server, texts, timeout=60):
+        status, _, body = server.post("/v1/embeddings", {"input": texts}, timeout=timeout)
+        self.assertEqual(status, 200, body)
+        return [entry["embedding"] for entry in body["data"]]
+
+    def test_as_many_as_openai_takes(self):
+        with Serving(PROGRAM, "-np", 4, "--queue", 0, "--client-limit", 3) as server:
+            vectors = self.embed(server, self.TEXTS)
+            self.assertEqual(len(vectors), 2048)
+            for i in (0, 1, 777, 2046, 2047):
+                self.assertEqual(self.embed(server, self.TEXTS[i]), [vectors[i]])
+            ollama = server.post("/api/embed", {"input": self.TEXTS})[2]["embeddings"]
+            self.assertEqual(ollama, vectors)
+            server.wait_idle()
+
+    def test_others_are_not_held_up_by_them(self):
+        with Serving(PROGRAM, "-np", 4, "--client-limit", 64) as server:
+            expected = server.complete(max_tokens=16, seed=1)[2]["choices"]
+            done = threading.Event()
+            found = []
+
+            def embed():
+                found.append(self.embed(server, self.TEXTS))
+                done.set()
+
+            thread = threading.Thread(target=embed)
+            thread.start()
+            answered = 0
+            while not done.is_set():
+                status, _, body = server.complete(max_tokens=16, seed=1)
+                self.assertEqual(status, 200, body)
+                self.assertEqual(body["choices"], expected)
+                answered += not done.is_set()
+            thread.join()
+            self.assertGreater(answered, 2)
+            self.assertEqual(len(found[0]), 2048)
+
+    def test_a_client_that_leaves_takes_them_along(self):
+        with Serving(PROGRAM, "-np", 2, "--max-request-tokens", 10_000_000) as server:
+            for _ in range(3):
+                connection = server.connect()
+                connection.request("POST", "/v1/embeddings",
+                                   json.dumps({"input": ["a story " * 100] * 2048}))
+                time.sleep(0.2)
+                connection.close()
+            server.wait_idle(10)
+            self.assertEqual(len(self.embed(server, self.TEXTS[:5])), 5)
+
+    def test_tokens_that_there_are_none_of_are_refused_wherever_they_stand(self):
+        with Serving(PROGRAM, "-np", 2) as server:
+            status, _, body = server.post("/v1/embeddings", {"input": [[1]] * 2000 + [[100000]]})
+            self.assertEqual((status, body["error"]["param"]), (400, "input"))
 
 
 if __name__ == "__main__":

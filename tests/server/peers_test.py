@@ -109,6 +109,15 @@ class ContentTypes(Served):
             self.assertEqual(self.status(path, {"Origin": own, "Content-Type": "text/plain",
                                                 "Sec-Fetch-Site": "same-origin"}), 200)
 
+    def test_nothing_is_loaded_by_an_image_of_another_page(self):
+        own = f"http://127.0.0.1:{self.server.port}"
+        for path in ("/props", "/slots", "/lora-adapters?model=demo-target"):
+            for page in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+                self.assertEqual(self.server.get(path, headers=page)[0], 403, (path, page))
+            for page in ({}, {"Origin": own}, {"Sec-Fetch-Site": "same-origin"},
+                         {"Sec-Fetch-Site": "none"}):
+                self.assertEqual(self.server.get(path, headers=page)[0], 200, (path, page))
+
     def test_nothing_can_be_loaded_or_unloaded_by_a_form(self):
         for path in ("/models/unload", "/models/load", "/api/generate", "/api/pull"):
             form = {"Content-Type": "text/plain", "Origin": "http://evil.example"}

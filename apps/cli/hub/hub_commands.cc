@@ -20,10 +20,10 @@
 #include "cli/common/terminal.h"
 #include "cli/options/hub_models.h"
 #include "cli/options/options.h"
-#include "hub/choose_files.h"
-#include "hub/hub_cache.h"
+#include "hub/cache/hub_cache.h"
 #include "hub/hub_settings.h"
-#include "hub/model_name.h"
+#include "hub/repository/choose_files.h"
+#include "hub/repository/model_name.h"
 
 namespace foretoken {
 namespace {

@@ -49,4 +49,16 @@ Result<std::string> FindHubModel(const ModelName& name, HubQuestion question) {
                            text)};
 }
 
+Result<std::string> FetchHubModel(const std::string& name, const FetchListener& listener) {
+  FT_ASSIGN_OR_RETURN(const ModelName parsed, ParseModelName(name));
+  FT_ASSIGN_OR_RETURN(const HubSettings settings, ReadHubSettings(environ));
+  const FetchHooks hooks{
+      .cancelled = listener.cancelled,
+      .progress = [&listener](std::string_view, std::uint64_t done,
+                              std::uint64_t all) { listener.progress(done, all); },
+      .warn = [](const std::string& warning) { PrintWarning(warning); }};
+  FT_ASSIGN_OR_RETURN(const std::filesystem::path path, PullModel(parsed, settings, hooks));
+  return path.string();
+}
+
 }  // namespace foretoken

@@ -13,6 +13,7 @@
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/terminal.h"
+#include "cli/options/hub_models.h"
 #include "cli/options/options.h"
 #include "cli/serve/served_models.h"
 #include "server/access/loopback.h"
@@ -26,6 +27,8 @@ struct ServeOptions {
   ServedOptions each;  ///< What holds for every model.
   double idle_seconds = 0;
   double models_gb = 0;
+  bool allow_pull = false;
+  double pull_gb = 100;
   std::string api_key;
   std::string api_key_file;
   std::string reasoning_format = "auto";
@@ -114,6 +117,34 @@ Result<std::vector<server::ModelSpec>> SpecsOf(const std::vector<NamedModel>& mo
   return specs;
 }
 
+// How a model is fetched that a client asks for, and served: as one of several, with what was said
+// for all of them. Drafts, adapters, a template and what is learned are of the models that were
+// named.
+server::ServerOptions::Fetch FetchFor(const ServedOptions& each) {
+  ServedOptions common = each;
+  ModelOptions model;
+  model.context = each.model.context;
+  model.precision = each.model.precision;
+  model.kv = each.model.kv;
+  model.weights = each.model.weights;
+  model.experts = each.model.experts;
+  common.model = model;
+  common.aliases.clear();
+  common.modes.clear();
+  common.mode = ServedOptions().mode;
+  common.adapters = {};
+  common.chat_template = {};
+  common.datastore = {};
+  common.learn_draft.clear();
+  return [common](const std::string& name,
+                  const server::PullHooks& hooks) -> Result<server::ModelSpec> {
+    ServedOptions options = common;
+    FT_ASSIGN_OR_RETURN(options.model.target,
+                        FetchHubModel(name, {hooks.cancelled, hooks.progress}));
+    return SpecOf(std::move(options), name);
+  };
+}
+
 std::string AddressOf(const server::HttpOptions& http, int port) {
   const bool six = http.host.find(':') != std::string::npos;  // IPv6, which URLs have in brackets.
   return fmt::format("{}://{}:{}", http.tls_certificate.empty() ? "http" : "https",
@@ -144,6 +175,10 @@ Status Announce(const ServeOptions& options, server::Server* server) {
 void WarnOfStrangers(const ServeOptions& options, const std::vector<NamedModel>& models) {
   if (!server::IsLoopback(options.server.http.host) && options.server.keys.empty()) {
     PrintWarning("anyone who reaches this address can use the server; --api-key asks for a key");
+    if (options.allow_pull) {
+      PrintWarning(
+          "... and can have models fetched to this machine's disk, which --allow-pull lets");
+    }
   }
   const bool learn = std::ranges::any_of(
       models, [](const NamedModel& model) { return model.options.datastore.learn; });
@@ -196,6 +231,13 @@ Result<int> Serve(ServeOptions options, bool key_given) {
                       ChooseModels(options.choice, options.each));
   FT_ASSIGN_OR_RETURN(std::vector<server::ModelSpec> specs, SpecsOf(models));
 
+  if (options.allow_pull) {
+    settings.fetch = FetchFor(options.each);
+    settings.pull_bytes = static_cast<std::uint64_t>(options.pull_gb * 1e9);
+  }
+  if (const std::string& slots = options.each.service.slot_folder; !slots.empty()) {
+    FT_RETURN_IF_ERROR(MakePrivateFolders(slots));
+  }
   const sigset_t signals = BlockSignals(!options.api_key_file.empty());
   AvailableCores();  // Notes them before a thread is pinned.
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
@@ -237,6 +279,12 @@ void AddServedModelsOptions(CLI::App* command, ServeOptions* options) {
       "The same by gigabytes: files, keys and values of all that are loaded (default: the memory "
       "that is free). One model is loaded whatever it takes")
       ->check(Between(0.001, 1e6));
+  add("--allow-pull", &options->allow_pull,
+      "Let clients have models fetched from the hub by their names, through Ollama's /api/pull, "
+      "which are then served (docs/api.md says what that means)");
+  add("--pull-limit", &options->pull_gb, "GB",
+      "Gigabytes that such a model may have at most (default 100)")
+      ->check(Between(0.001, 1e6));
   add("--model-idle,--sleep-idle-seconds", &options->idle_seconds, "S",
       "Unload a model that nobody has used for so many seconds (default: never)")
       ->check(Between(0.1, 1e8));
@@ -277,9 +325,15 @@ void AddRequestOptions(CLI::App* command, ServeOptions* options) {
       "What a model thinks is apart from what it says (auto, the default, or deepseek), or stays "
       "in it with its marks (none)")
       ->check(OneOf({"auto", "none", "deepseek"}));
+  add("--reranking,--rerank", &options->each.service.reranks,
+      "Answer /v1/rerank: the model was trained to say yes or no to a query and a document, as "
+      "Qwen3-Reranker was (docs/api.md)");
+  add("--slot-save-path", &options->each.service.slot_folder, "DIR",
+      "Let clients save the keys and values of a text to files of this folder, and take them back "
+      "in another run, by llama.cpp's /slots/ID?action=save, restore and erase (docs/api.md)");
   add("--strict-fields", &options->each.service.defaults.strict_fields,
       "Refuse fields that the server does not know; else they are named in the reply's header "
-      "X-Foretoken-Ignored");
+      "X-Foretoken-Ignored, where what it knows and leaves out always is");
 }
 
 void AddLoadOptions(CLI::App* command, ServeOptions* options) {

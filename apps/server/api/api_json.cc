@@ -174,39 +174,41 @@ void AppendMember(std::string_view name, std::string_view value, std::string* ob
   object->push_back('}');
 }
 
-std::string TokenLogprobsText(const Tokenizer& tokenizer, std::span<const TokenPart> parts) {
+void AppendElements(std::string_view elements, std::string* array) {
+  if (elements == "[]") return;
+  array->pop_back();  // Its bracket.
+  if (array->back() != '[') array->push_back(',');
+  array->append(elements.substr(1));
+}
+
+std::string TokenLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts, bool ids) {
+  const auto entry = [&](const TokenLogprob& of) {
+    OrderedJson json = ChatLogprob(tokenizer, of);
+    if (ids) json["id"] = of.token;
+    return Dump(json);
+  };
   std::string text = "[";
   for (const TokenPart& part : parts) {
     std::string top = "[";
     for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
       if (i > 1) top.push_back(',');
-      top += Dump(ChatLogprob(tokenizer, part.logprobs[i]));
+      top += entry(part.logprobs[i]);
     }
     top.push_back(']');
     if (text.size() > 1) text.push_back(',');
-    text += Dump(ChatLogprob(tokenizer, part.logprobs.front()));
+    text += entry(part.logprobs.front());
     AppendMember("top_logprobs", top, &text);
   }
   text.push_back(']');
   return text;
 }
 
-OrderedJson TokenLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts) {
-  OrderedJson content = OrderedJson::array();
-  for (const TokenPart& part : parts) {
-    OrderedJson entry = ChatLogprob(tokenizer, part.logprobs.front());
-    OrderedJson top = OrderedJson::array();
-    for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
-      top.push_back(ChatLogprob(tokenizer, part.logprobs[i]));
-    }
-    entry["top_logprobs"] = std::move(top);
-    content.push_back(std::move(entry));
-  }
-  return content;
+void AppendEvent(std::string_view name, const OrderedJson& json, std::string* out) {
+  AppendEventText(name, Dump(json), out);
 }
 
-void AppendEvent(std::string_view name, const OrderedJson& json, std::string* out) {
-  fmt::format_to(std::back_inserter(*out), "event: {}\ndata: {}\n\n", name, Dump(json));
+void AppendEventText(std::string_view name, std::string_view json, std::string* out) {
+  fmt::format_to(std::back_inserter(*out), "event: {}\ndata: {}\n\n", name, json);
 }
 
 }  // namespace foretoken::server

@@ -80,11 +80,17 @@ OrderedJson TimingsJson(std::span<const Ending> endings);
 /// long is from the beginning. As OrderedJson it would take ten times the memory.
 void AppendMember(std::string_view name, std::string_view value, std::string* object);
 
-/// Log-probabilities of these tokens as OpenAI's chats have them, an array with one entry a token.
-std::string TokenLogprobsText(const Tokenizer& tokenizer, std::span<const TokenPart> parts);
-OrderedJson TokenLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts);
+/// Appends elements to the text of an array: `elements` is the text of one, too.
+void AppendElements(std::string_view elements, std::string* array);
+
+/// Log-probabilities of these tokens as OpenAI's chats have them, an array with one entry a token,
+/// as text; `ids`: with each token's id besides, as llama.cpp has them.
+std::string TokenLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts,
+                          bool ids = false);
 
 /// One server-sent event with a name; `json` is its data.
 void AppendEvent(std::string_view name, const OrderedJson& json, std::string* out);
+/// The same of JSON that is text already.
+void AppendEventText(std::string_view name, std::string_view json, std::string* out);
 
 }  // namespace foretoken::server

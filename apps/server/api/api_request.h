@@ -20,6 +20,7 @@
 namespace foretoken::server {
 
 inline constexpr int kMaxChoices = 128;  ///< Prompts times `n` of one request.
+inline constexpr int kMaxTexts = 2048;   ///< ... of one for embeddings, as OpenAI has it.
 
 enum class ApiKind { kChat, kCompletion };
 
@@ -70,6 +71,17 @@ struct EmbeddingWish {
   int dimensions = 0;   ///< How many numbers are expected; 0: however many there are.
 };
 
+/// A wish for how well each of some documents answers a query, in place of generations. A model
+/// says yes or no, which the reply makes scores of.
+struct RankWish {
+  std::string instruction;  ///< What makes a document a good one.
+  std::string query;
+  std::vector<std::string> documents;  ///< At least one.
+  int most = 0;                        ///< The best so many are wanted; 0: all.
+  bool return_documents = false;       ///< With their texts,
+  bool plain_list = false;             ///< ... and as the text-embeddings-inference API has it.
+};
+
 /// A gap in a text that a model is to fill.
 struct ApiGap {
   struct File {
@@ -108,6 +120,9 @@ struct ApiRequest {
   bool echo = false;            ///< kCompletion: the reply has the prompts before the texts.
   bool prompt_only = false;     ///< ... and nothing behind them.
   std::optional<EmbeddingWish> embedding;  ///< kCompletion, with `prompt_only`.
+  /// kCompletion. `prompts` are RankPrompt of each document, and then all of them again: first the
+  /// model is made to say yes, then no.
+  std::optional<RankWish> rank;
   bool parse_special = false;  ///< kCompletion: special tokens written out in a prompt count.
   bool stream = false;
   bool include_usage = false;
@@ -119,6 +134,7 @@ struct ApiRequest {
   DatastoreWish datastore;
   AdapterWish adapter;
   KeepWish keep;                     ///< kChat
+  int slot = -1;                     ///< Which of llama.cpp's slots has the text; -1: any.
   nlohmann::json repeated;           ///< Fields that the reply says again.
   std::vector<std::string> ignored;  ///< Fields that were sent and mean nothing here.
 
@@ -128,6 +144,8 @@ struct ApiRequest {
     now.now = LocalTime();
     return now;
   }
+  /// Whether there may be thousands of prompts, which go to the engine bit by bit.
+  bool in_bits() const { return embedding.has_value() || rank.has_value(); }
   /// Whether the output has to match a grammar, or may have to.
   bool constrained() const { return !format.grammar.empty() || !tools.empty(); }
   /// Whether the log-probabilities of prompts are wanted.

@@ -99,9 +99,10 @@ Result<Json> ParseJson(std::string_view text) {
 }
 
 FieldReader::FieldReader(const Json& object, std::string name, Status* error,
-                         std::vector<std::string>* unknown)
+                         std::vector<std::string>* unknown, bool strict)
     : JsonObject(object.is_object() ? &object : nullptr, name.empty() ? name : name + ".", error),
-      unknown_(unknown) {
+      unknown_(unknown),
+      strict_(strict) {
   integer_ = "an integer";
   if (json_ != nullptr || !ok()) return;
   *status_ = name.empty() ? InvalidInput("the body must be a JSON object")
@@ -109,11 +110,11 @@ FieldReader::FieldReader(const Json& object, std::string name, Status* error,
 }
 
 FieldReader FieldReader::Inner(std::string_view name, const Json& object) const {
-  return {object, fmt::format("{}{}", place_, name), status_, unknown_};
+  return {object, fmt::format("{}{}", place_, name), status_, unknown_, strict_};
 }
 
 FieldReader FieldReader::InnerStrict(std::string_view name, const Json& object) const {
-  return {object, fmt::format("{}{}", place_, name), status_, nullptr};
+  return {object, fmt::format("{}{}", place_, name), status_, unknown_, /*strict=*/true};
 }
 
 bool FieldReader::Seed(std::string_view name, std::uint64_t* value) {
@@ -159,7 +160,7 @@ void FieldReader::Fail(std::string_view name, std::string message) {
 }
 
 void FieldReader::RefuseUnknown(std::string_view name) {
-  if (unknown_ != nullptr) {
+  if (unknown_ != nullptr && !strict_) {
     unknown_->push_back(place_ + std::string(name));
     return;
   }

@@ -27,9 +27,10 @@ void MendJson(std::string* text);
 class FieldReader : public JsonObject {
  public:
   /// `name` is the object's own, as in "stream_options"; empty: the whole body. Fields that nobody
-  /// knows enter `unknown`; where that is null they are refused.
+  /// knows enter `unknown`, or are refused where that is null or `strict`. What is known and left
+  /// out enters it in any case.
   FieldReader(const nlohmann::json& object, std::string name, Status* error,
-              std::vector<std::string>* unknown);
+              std::vector<std::string>* unknown, bool strict = false);
   /// The reader of `object`, the field `name`.
   FieldReader Inner(std::string_view name, const nlohmann::json& object) const;
   /// The same, in which an unknown field is a mistake in any case: a wish that would be lost.
@@ -41,8 +42,7 @@ class FieldReader : public JsonObject {
 
   /// Notes that a field is not what it must be: "'NAME' must be WHAT".
   void Refuse(std::string_view name, std::string_view must_be);
-  /// Notes that the field `name` asks for `what`, which this server leaves out; it is refused where
-  /// unknown fields are.
+  /// Notes that the field `name` asks for `what`, which this server leaves out.
   void LeaveOut(std::string_view name, std::string_view what);
   /// Notes a sentence about a field.
   void Fail(std::string_view name, std::string message);
@@ -54,15 +54,16 @@ class FieldReader : public JsonObject {
   void RefuseUnknown(std::string_view name) override;
 
   std::vector<std::string>* unknown_;
+  bool strict_;
 };
 
 /// Reads a body, one JSON object, by `read(FieldReader*, Value*)`.
 template <typename Value, typename Read>
 Result<Value> ParseFields(std::string_view body, std::vector<std::string>* unknown,
-                          const Read& read) {
+                          const Read& read, bool strict = false) {
   FT_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(body));
   Status error;
-  FieldReader fields(json, "", &error, unknown);
+  FieldReader fields(json, "", &error, unknown, strict);
   Value value;
   read(&fields, &value);
   fields.Close();

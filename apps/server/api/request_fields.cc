@@ -171,11 +171,11 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
     request->budget = defaults.budget;
     fields->String("model", &request->model);
     ReadAdapter(fields, &request->adapter);
+    fields->Int("id_slot", -1, kMaxInt, &request->slot);
     read(fields, request);
   };
-  FT_ASSIGN_OR_RETURN(
-      ApiRequest request,
-      ParseFields<ApiRequest>(body, defaults.strict_fields ? nullptr : &unknown, read_all));
+  FT_ASSIGN_OR_RETURN(ApiRequest request,
+                      ParseFields<ApiRequest>(body, &unknown, read_all, defaults.strict_fields));
   request.ignored = std::move(unknown);
   return request;
 }
@@ -308,14 +308,15 @@ void ReadTemplateVariables(FieldReader* body, ApiRequest* request) {
   AddVariables(*field, request);
 }
 
-void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts) {
+void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts,
+                 std::size_t most) {
   const Json* field = body->Find(name);
   const char* const expected = "a string, an array of tokens, or an array of either";
   if (field == nullptr) return body->Refuse(name, expected);
   if (ReadPrompt(*field, prompts)) return;
   if (!field->is_array() || field->empty()) return body->Refuse(name, expected);
-  if (field->size() > kMaxChoices) {
-    return body->Refuse(name, fmt::format("at most {} prompts", kMaxChoices));
+  if (field->size() > most) {
+    return body->Refuse(name, fmt::format("at most {} prompts", most));
   }
   for (const Json& item : *field) {
     if (!ReadPrompt(item, prompts)) return body->Refuse(name, expected);

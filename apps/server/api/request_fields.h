@@ -53,8 +53,9 @@ void ReadReasoningBudget(FieldReader* body, ApiRequest* request);
 void ReadReasoning(FieldReader* body, ApiRequest* request);
 /// Reads `chat_template_kwargs`, which go before the server's own.
 void ReadTemplateVariables(FieldReader* body, ApiRequest* request);
-/// Reads the field `name`: a string, an array of tokens, or an array of either.
-void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts);
+/// Reads the field `name`: a string, an array of tokens, or an array of either, `most` at most.
+void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts,
+                 std::size_t most = kMaxChoices);
 
 /// Reads `temperature`, `top_k`, `top_p`, `min_p`, the penalties, `logit_bias` and `seed`.
 void ReadSampling(FieldReader* fields, ApiRequest* request);

@@ -28,6 +28,21 @@ bool IsToolName(std::string_view name) {
          name.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
+// Whether a function that is told of with this schema takes nothing: it names no members, and says
+// of no others that they may come. By JSON Schema it would take any, which nobody means who calls a
+// function so; llama.cpp has it likewise.
+bool TakesNothing(const Json& schema) {
+  if (schema.value("type", Json()) != Json("object")) return false;
+  if (schema.value("properties", Json()) != Json::object()) return false;
+  constexpr std::string_view kOfNoMember[] = {"type",    "properties", "title",   "description",
+                                              "$id",     "$schema",    "$defs",   "definitions",
+                                              "default", "examples",   "$comment"};
+  return std::ranges::all_of(schema.items(), [&](const auto& member) {
+    return std::ranges::count(kOfNoMember, member.key()) > 0 ||
+           (member.key() == "required" && member.value() == Json::array());
+  });
+}
+
 // Adds the function as which a model is told of a tool; `function` is what its template reads.
 void AddFunction(ToolShape shape, bool strict, OrderedJson* function, FieldReader* fields,
                  ApiRequest* request) {
@@ -350,6 +365,7 @@ void AddTool(ChatTool tool, FieldReader* fields, ApiRequest* request) {
   if (std::ranges::count(request->tools, tool.name, &ChatTool::name) > 0) {
     return fields->Fail("name", fmt::format("two of the tools are called '{}'", tool.name));
   }
+  if (TakesNothing(Json::parse(tool.parameters))) tool.parameters = NoParameters().dump();
   request->tools.push_back(std::move(tool));
 }
 

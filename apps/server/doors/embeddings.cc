@@ -22,7 +22,7 @@ void ReadInputs(FieldReader* fields, std::string_view inputs, ApiRequest* reques
   request->stop.max_tokens = 0;
   request->prompt_only = true;
   request->embedding.emplace();
-  ReadPrompts(fields, inputs, &request->prompts);
+  ReadPrompts(fields, inputs, &request->prompts, kMaxTexts);
   for (const ApiPrompt& prompt : request->prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
     if (text != nullptr && text->empty()) fields->Refuse(inputs, "of texts that are not empty");

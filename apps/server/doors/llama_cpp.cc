@@ -40,8 +40,7 @@ void ReadCommon(std::string_view body, FieldReader* fields, ApiRequest* request)
   ReadSpeculation(fields, request);
   MustBeEmpty(fields, "post_sampling_probs", "probabilities are those before sampling");
   // What the cache does changes no token, and nothing is kept or thrown away of a long text.
-  SkipFields(fields, {"cache_prompt", "id_slot", "n_keep", "n_discard", "n_cache_reuse",
-                      "timings_per_token"});
+  SkipFields(fields, {"cache_prompt", "n_keep", "n_discard", "n_cache_reuse", "timings_per_token"});
 }
 
 Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
@@ -111,7 +110,9 @@ class ContentWriter final : public ReplyWriter {
       choice.text += burst.text;
       std::move(burst.tokens.begin(), burst.tokens.end(), std::back_inserter(choice.tokens));
     } else if (!burst.tokens.empty()) {
-      AppendData(Part(burst.choice, burst.text, burst.tokens, false), out);
+      AppendData(
+          WithProbabilities(Part(burst.choice, burst.text, burst.tokens, false), burst.tokens),
+          out);
     }
     if (!burst.ending.has_value()) return;
     choice.ending = *burst.ending;
@@ -122,9 +123,12 @@ class ContentWriter final : public ReplyWriter {
 
   void End(std::string* out) override {
     if (request_.stream) return;
-    OrderedJson replies = OrderedJson::array();
-    for (int i = 0; i < request_.choices(); ++i) replies.push_back(Final(i));
-    *out += Dump(replies.size() == 1 ? replies.front() : replies);
+    const int choices = request_.choices();
+    for (int i = 0; i < choices; ++i) {
+      if (choices > 1) *out += i == 0 ? '[' : ',';
+      *out += Final(i);
+    }
+    if (choices > 1) *out += ']';
   }
 
   void Fail(const ApiError& error, std::string* out) const override {
@@ -140,8 +144,8 @@ class ContentWriter final : public ReplyWriter {
     Ending ending;
   };
 
-  static void AppendData(const OrderedJson& json, std::string* out) {
-    *out += "data: " + Dump(json) + "\n\n";
+  static void AppendData(const std::string& json, std::string* out) {
+    *out += "data: " + json + "\n\n";
   }
 
   OrderedJson Part(int index, const std::string& text, std::span<const TokenPart> parts,
@@ -150,22 +154,17 @@ class ContentWriter final : public ReplyWriter {
     for (const TokenPart& part : parts) {
       if (request_.return_tokens) tokens.push_back(part.token);
     }
-    OrderedJson json = {
-        {"index", index}, {"content", text}, {"tokens", std::move(tokens)}, {"stop", stop}};
-    if (request_.sampling.top_logprobs >= 0 && !parts.empty()) {
-      json["completion_probabilities"] = Probabilities(parts);
-    }
-    return json;
+    return {{"index", index}, {"content", text}, {"tokens", std::move(tokens)}, {"stop", stop}};
   }
 
-  OrderedJson Probabilities(std::span<const TokenPart> parts) const {
-    OrderedJson entries = TokenLogprobs(*tokenizer_, parts);
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      entries[i]["id"] = parts[i].token;
-      OrderedJson& top = entries[i]["top_logprobs"];
-      for (std::size_t k = 0; k < top.size(); ++k) top[k]["id"] = parts[i].logprobs[k + 1].token;
+  // The text of a part, with the log-probabilities of its tokens where these are wanted.
+  std::string WithProbabilities(const OrderedJson& json, std::span<const TokenPart> parts) const {
+    std::string text = Dump(json);
+    if (request_.sampling.top_logprobs >= 0 && !parts.empty()) {
+      AppendMember("completion_probabilities", TokenLogprobs(*tokenizer_, parts, /*ids=*/true),
+                   &text);
     }
-    return entries;
+    return text;
   }
 
   OrderedJson Settings() const {
@@ -187,7 +186,7 @@ class ContentWriter final : public ReplyWriter {
             {"grammar", request_.format.grammar}};
   }
 
-  OrderedJson Final(int index) const {
+  std::string Final(int index) const {
     const Choice& choice = choices_[static_cast<std::size_t>(index)];
     const std::span<const Ending> endings(&choice.ending, 1);
     const RequestStats& stats = choice.ending.stats;
@@ -205,7 +204,7 @@ class ContentWriter final : public ReplyWriter {
                  {"stopping_word", stop.word},
                  {"timings", TimingsJson(endings)},
                  {"speculation", SpeculationJson(endings, head_.seed)}});
-    return json;
+    return WithProbabilities(json, choice.tokens);
   }
 
   const ApiRequest& request_;
@@ -283,6 +282,7 @@ Result<ApiRequest> ReadApplyTemplate(std::string_view body, const ApiDefaults& d
     ReadMessages(fields, "messages", {.types = kTypes, .tools = true, .more = ReadToolsOfMessage},
                  &request->chat.messages);
     NameToolAnswers(&request->chat.messages);
+    ReadContinuation(fields, "messages", request);
     ReadTools(body, fields, request);
     ReadReasoning(fields, request);
     ReadTemplateVariables(fields, request);

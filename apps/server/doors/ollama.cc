@@ -117,6 +117,7 @@ Result<ApiRequest> ReadChat(std::string_view body, const ApiDefaults& defaults) 
     ReadMessages(fields, "messages",
                  {.types = kTextTypes, .tools = true, .more = ReadMoreOfMessage},
                  &request->chat.messages);
+    ReadContinuation(fields, "messages", request);
     ReadTools(body, fields, request);
     ReadCommon(body, fields, request);
   });
@@ -166,7 +167,7 @@ class LineWriter final : public ReplyWriter {
 
   void Add(Burst burst, std::string* out) override {
     if (burst.ending.has_value()) ending_ = *burst.ending;
-    OrderedJson logprobs = OrderedJson::array();
+    std::string logprobs = "[]";
     if (request_.sampling.top_logprobs >= 0) logprobs = TokenLogprobs(*tokenizer_, burst.tokens);
     ChatAnswer more;
     if (request_.kind == ApiKind::kChat) {
@@ -176,16 +177,17 @@ class LineWriter final : public ReplyWriter {
     }
     if (!request_.stream) {
       answer_.Join(std::move(more));
-      logprobs_.insert(logprobs_.end(), logprobs.begin(), logprobs.end());
-    } else if (!more.empty() || !logprobs.empty()) {
-      *out += Dump(Line(more, logprobs, false)) + "\n";
+      AppendElements(logprobs, &logprobs_);
+    } else if (!more.empty() || logprobs != "[]") {
+      AppendLine(Line(more, false), logprobs, out);
+      *out += "\n";
     }
   }
 
   void End(std::string* out) override {
     const RequestStats& stats = ending_.stats;
     const std::span<const Ending> endings(&ending_, 1);
-    OrderedJson line = Line(answer_, logprobs_, true);
+    OrderedJson line = Line(answer_, true);
     line["done_reason"] = FinishName(ending_.reason);
     line["total_duration"] = stats.finished_ns - stats.submitted_ns;
     line["load_duration"] = 0;
@@ -195,7 +197,7 @@ class LineWriter final : public ReplyWriter {
     line["eval_duration"] = stats.finished_ns - stats.first_token_ns;
     line["timings"] = TimingsJson(endings);
     line["speculation"] = SpeculationJson(endings, head_.seed);
-    *out += Dump(line);
+    AppendLine(line, logprobs_, out);
     if (request_.stream) *out += "\n";
   }
 
@@ -235,7 +237,13 @@ class LineWriter final : public ReplyWriter {
     return calls;
   }
 
-  OrderedJson Line(const ChatAnswer& answer, const OrderedJson& logprobs, bool done) const {
+  static void AppendLine(const OrderedJson& line, std::string_view logprobs, std::string* out) {
+    std::string text = Dump(line);
+    if (logprobs != "[]") AppendMember("logprobs", logprobs, &text);
+    *out += text;
+  }
+
+  OrderedJson Line(const ChatAnswer& answer, bool done) const {
     OrderedJson line = {{"model", head_.model}, {"created_at", OllamaTime(head_.created)}};
     if (chat_) {
       OrderedJson& message = line["message"] = {{"role", "assistant"}, {"content", answer.content}};
@@ -245,7 +253,6 @@ class LineWriter final : public ReplyWriter {
       line["response"] = answer.content;
       if (!answer.reasoning.empty()) line["thinking"] = answer.reasoning;
     }
-    if (!logprobs.empty()) line["logprobs"] = logprobs;
     line["done"] = done;
     return line;
   }
@@ -256,7 +263,7 @@ class LineWriter final : public ReplyWriter {
   const bool chat_;
   ChatAnswer answer_;           // Of a reply that does not stream.
   std::vector<ChatPart> call_;  // That is not yet whole.
-  OrderedJson logprobs_ = OrderedJson::array();
+  std::string logprobs_ = "[]";
   Ending ending_;
 };
 

@@ -27,6 +27,18 @@ TEST(OllamaDoor, ReadsWhatItsClientsSend) {
   EXPECT_THAT(request.ignored, ElementsAre("options.unheard"));
 }
 
+TEST(OllamaDoor, TheLastTurnOfTheAssistantsIsGoneOnWith) {
+  const auto goes_on = [](const std::string& more) {
+    return MustRead(OllamaChatDoor(), R"({"messages":[{"role":"user","content":"Hi"})" + more + "}")
+        .chat.continues_last;
+  };
+  EXPECT_FALSE(goes_on("]"));
+  EXPECT_TRUE(goes_on(R"(,{"role":"assistant","content":"Once"}])"));
+  EXPECT_FALSE(goes_on(R"(,{"role":"assistant","content":"Once"}],"add_generation_prompt":true)"));
+  EXPECT_FALSE(goes_on(R"(,{"role":"assistant","content":"","tool_calls":[{"function":)"
+                       R"({"name":"f","arguments":{}}}]}])"));
+}
+
 TEST(OllamaDoor, ASeedOfMinusOneIsARandomOne) {
   const auto seeded = [](const std::string& seed) {
     return MustRead(OllamaChatDoor(), std::string(kChat) + R"(,"options":{"seed":)" + seed + "}}")

@@ -83,6 +83,7 @@ void ReadHarmless(FieldReader* body, ApiKind kind) {
   SkipFields(body, {"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
   LeaveOutUnless(body, "service_tier", {"auto", "default"});
   LeaveOutUnless(body, "verbosity", {"medium"});
+  if (body->Has("web_search_options")) body->LeaveOut("web_search_options", "a search");
   bool store = false;
   if (body->Bool("store", &store) && store) body->LeaveOut("store", "true");
   if (const Json* field = body->Find("metadata"); field != nullptr && !field->is_object()) {

@@ -91,7 +91,7 @@ OrderedJson UsageJson(const ApiRequest& request, std::span<const Ending> endings
 std::string LogprobsText(ApiKind kind, const Tokenizer& tokenizer, std::span<const TokenPart> parts,
                          std::size_t text_offset) {
   return kind == ApiKind::kChat
-             ? "{\"content\":" + TokenLogprobsText(tokenizer, parts) + ",\"refusal\":null}"
+             ? "{\"content\":" + TokenLogprobs(tokenizer, parts) + ",\"refusal\":null}"
              : CompletionLogprobs(tokenizer, parts, text_offset);
 }
 

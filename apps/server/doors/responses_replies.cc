@@ -23,6 +23,8 @@ std::string InputOf(const std::string& arguments) {
   return input != json.end() && input->is_string() ? input->get<std::string>() : std::string();
 }
 
+constexpr std::string_view kNone = "[]";
+
 class ResponseWriter final : public ReplyWriter {
  public:
   ResponseWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
@@ -39,15 +41,15 @@ class ResponseWriter final : public ReplyWriter {
 
   void Add(Burst burst, std::string* out) override {
     if (burst.ending.has_value()) ending_ = *burst.ending;
-    OrderedJson logprobs = OrderedJson::array();
+    std::string logprobs(kNone);
     if (request_.sampling.top_logprobs >= 0) logprobs = TokenLogprobs(*tokenizer_, burst.tokens);
     const bool says =
         std::ranges::count(burst.parts, ChatPart::Kind::kContent, &ChatPart::kind) > 0;
     // Tokens may come before the text that they are part of.
-    if (burst.parts.empty() && !logprobs.empty()) {
+    if (burst.parts.empty() && logprobs != kNone) {
       burst.parts.push_back({ChatPart::Kind::kContent, ""});
     } else if (!says) {
-      logprobs = OrderedJson::array();
+      logprobs = kNone;
     }
     for (ChatPart& part : burst.parts) {
       const bool begins =
@@ -60,8 +62,7 @@ class ResponseWriter final : public ReplyWriter {
       if (part.kind == ChatPart::Kind::kCall) continue;
       const bool content = part.kind == ChatPart::Kind::kContent;
       AppendDelta(std::move(part.text),
-                  content ? std::exchange(logprobs, OrderedJson::array()) : OrderedJson::array(),
-                  out);
+                  content ? std::exchange(logprobs, std::string(kNone)) : std::string(kNone), out);
     }
   }
 
@@ -73,17 +74,19 @@ class ResponseWriter final : public ReplyWriter {
     OrderedJson response = Response(status);
     if (limited) response["incomplete_details"] = {{"reason", "max_output_tokens"}};
     if (!limited) response["completed_at"] = std::time(nullptr);
-    response["output"] = output_;
+    response.erase("output");
     response["usage"] = Usage();
     response["timings"] = TimingsJson(std::span(&ending_, 1));
     response["speculation"] = SpeculationJson(std::span(&ending_, 1), head_.seed);
-    if (head_.keep) head_.keep(Dump(response), TurnsOfOutput(output_));
+    std::string text = Dump(response);
+    AppendMember("output", output_text_, &text);
+    if (head_.keep) head_.keep(text, TurnsOfOutput(output_));
     if (!request_.stream) {
-      *out += Dump(response);
+      *out += text;
       return;
     }
-    AppendResponse(limited ? "response.incomplete" : "response.completed", std::move(response),
-                   out);
+    Append(limited ? "response.incomplete" : "response.completed", OrderedJson::object(), out,
+           {"response", text});
   }
 
   void Fail(const ApiError& error, std::string* out) const override {
@@ -104,24 +107,36 @@ class ResponseWriter final : public ReplyWriter {
     ToolShape shape;   // Of a call's function, as the client knows it,
     int call = 0;      // ... and which of the calls it is.
     std::string text;  // Of a tool that takes a text, as long as it is open, its arguments.
-    OrderedJson logprobs = OrderedJson::array();
+    std::string logprobs = std::string(kNone);  // As JSON: there may be very many.
+  };
+  // A member of an object that is JSON text already.
+  struct TextMember {
+    std::string_view name;
+    std::string_view text;
   };
 
   // Events are for those who asked for a stream.
-  void Append(std::string_view type, OrderedJson more, std::string* out) {
+  void Append(std::string_view type, const OrderedJson& more, std::string* out,
+              TextMember last = {}) {
     if (!request_.stream) return;
     OrderedJson event = {{"type", type}, {"sequence_number", events_++}};
     event.update(more);
-    AppendEvent(type, event, out);
+    std::string text = Dump(event);
+    if (!last.name.empty()) AppendMember(last.name, last.text, &text);
+    AppendEventText(type, text, out);
   }
   void AppendResponse(std::string_view type, OrderedJson response, std::string* out) {
     Append(type, OrderedJson::object({{"response", std::move(response)}}), out);
   }
 
-  // The members of an event about the open item, with a `value`.
-  OrderedJson OfItem(std::string_view name, OrderedJson value) const {
+  // The members of an event about the open item, and with a `value`.
+  OrderedJson OfItem() const {
     OrderedJson event = {{"item_id", open_->id}, {"output_index", output_.size()}};
     if (open_->kind != ChatPart::Kind::kCall) event["content_index"] = 0;
+    return event;
+  }
+  OrderedJson OfItem(std::string_view name, OrderedJson value) const {
+    OrderedJson event = OfItem();
     event[std::string(name)] = std::move(value);
     return event;
   }
@@ -141,19 +156,18 @@ class ResponseWriter final : public ReplyWriter {
                                                                               : "msg";
     open_->id = fmt::format("{}_{}", prefix, suffix_);
     if (!output_.empty()) open_->id += fmt::format("_{}", output_.size());
-    Append("response.output_item.added",
-           {{"output_index", output_.size()}, {"item", Item("in_progress", /*whole=*/false)}}, out);
-    if (!called) Append("response.content_part.added", OfItem("part", Part()), out);
+    const std::string item = WithContent(Item("in_progress"), kNone);
+    Append("response.output_item.added", {{"output_index", output_.size()}}, out, {"item", item});
+    if (!called) Append("response.content_part.added", OfItem(), out, {"part", PartText()});
   }
 
-  void AppendDelta(std::string text, OrderedJson logprobs, std::string* out) {
+  void AppendDelta(std::string text, const std::string& logprobs, std::string* out) {
     open_->text += text;
     if (open_->shape.custom) return;  // The text is in its arguments, whole when they are.
-    open_->logprobs.insert(open_->logprobs.end(), logprobs.begin(), logprobs.end());
-    OrderedJson event = OfItem("delta", std::move(text));
+    AppendElements(logprobs, &open_->logprobs);
     const bool content = open_->kind == ChatPart::Kind::kContent;
-    if (content) event["logprobs"] = std::move(logprobs);
-    Append(fmt::format("response.{}.delta", TextName()), std::move(event), out);
+    Append(fmt::format("response.{}.delta", TextName()), OfItem("delta", std::move(text)), out,
+           content ? TextMember{"logprobs", logprobs} : TextMember{});
   }
 
   void CloseItem(std::string_view status, std::string* out) {
@@ -167,13 +181,18 @@ class ResponseWriter final : public ReplyWriter {
                               : called            ? "arguments"
                                                   : "text",
                               open_->text);
-    if (open_->kind == ChatPart::Kind::kContent) done["logprobs"] = open_->logprobs;
     if (called && !open_->shape.custom) done["name"] = open_->shape.name;
-    Append(fmt::format("response.{}.done", TextName()), std::move(done), out);
-    if (!called) Append("response.content_part.done", OfItem("part", Part()), out);
-    const OrderedJson item = Item(status, /*whole=*/true);
-    Append("response.output_item.done", {{"output_index", output_.size()}, {"item", item}}, out);
-    output_.push_back(item);
+    const bool content = open_->kind == ChatPart::Kind::kContent;
+    Append(fmt::format("response.{}.done", TextName()), done, out,
+           content ? TextMember{"logprobs", open_->logprobs} : TextMember{});
+    const std::string part = PartText();
+    if (!called) Append("response.content_part.done", OfItem(), out, {"part", part});
+    OrderedJson item = Item(status);
+    const std::string text = WithContent(item, "[" + part + "]");
+    Append("response.output_item.done", {{"output_index", output_.size()}}, out, {"item", text});
+    AppendElements("[" + text + "]", &output_text_);
+    if (!called) item["content"] = OrderedJson::array({Part()});
+    output_.push_back(std::move(item));
     open_.reset();
   }
 
@@ -189,29 +208,36 @@ class ResponseWriter final : public ReplyWriter {
     }
   }
 
+  // The open item's content, but for its log-probabilities.
   OrderedJson Part() const {
     if (open_->kind == ChatPart::Kind::kReasoning) {
       return {{"type", "reasoning_text"}, {"text", open_->text}};
     }
-    return {{"type", "output_text"},
-            {"annotations", OrderedJson::array()},
-            {"logprobs", open_->logprobs},
-            {"text", open_->text}};
+    return {{"type", "output_text"}, {"annotations", OrderedJson::array()}, {"text", open_->text}};
+  }
+  std::string PartText() const {
+    std::string text = Dump(Part());
+    if (open_->kind == ChatPart::Kind::kContent) AppendMember("logprobs", open_->logprobs, &text);
+    return text;
   }
 
-  // The open item; without its content where that is yet to come.
-  OrderedJson Item(std::string_view status, bool whole) const {
+  // An item with its content, an array; calls have none.
+  std::string WithContent(const OrderedJson& item, std::string_view content) const {
+    std::string text = Dump(item);
+    if (open_->kind != ChatPart::Kind::kCall) AppendMember("content", content, &text);
+    return text;
+  }
+
+  // The open item without its content.
+  OrderedJson Item(std::string_view status) const {
     OrderedJson item = {{"id", open_->id}, {"type", "message"}, {"status", status}};
-    const OrderedJson content = whole ? OrderedJson::array({Part()}) : OrderedJson::array();
     switch (open_->kind) {
       case ChatPart::Kind::kContent:
         item["role"] = "assistant";
-        item["content"] = content;
         break;
       case ChatPart::Kind::kReasoning:
         item["type"] = "reasoning";
         item["summary"] = OrderedJson::array();
-        item["content"] = content;
         break;
       default:
         item["type"] = open_->shape.custom ? "custom_tool_call" : "function_call";
@@ -273,7 +299,9 @@ class ResponseWriter final : public ReplyWriter {
   const ReplyHead head_;
   const std::string suffix_;  // Of items' ids.
   const Tokenizer* const tokenizer_;
-  OrderedJson output_ = OrderedJson::array();  // Items that are whole.
+  // Items that are whole, and their text: with log-probabilities, which only that has.
+  OrderedJson output_ = OrderedJson::array();
+  std::string output_text_ = std::string(kNone);
   std::optional<OpenItemState> open_;
   int calls_ = 0;
   Ending ending_;

@@ -301,5 +301,30 @@ TEST(ResponsesDoor, AStreamThatFails) {
   EXPECT_EQ(Events(out).at(0).data["response"]["error"]["message"], "late");
 }
 
+TEST(Responses, WhatCodexSendsIsKnown) {
+  const Result<ApiRequest> read = ResponsesDoor().read(
+      R"({"model":"m","instructions":"You are a coding agent.","input":[)"
+      R"({"type":"message","role":"developer","content":[{"type":"input_text","text":"a"}]},)"
+      R"({"type":"message","role":"user","content":[{"type":"input_text","text":"b"}]},)"
+      R"({"type":"reasoning","id":"rs_1","summary":[],"content":null,"encrypted_content":"x"},)"
+      R"({"type":"function_call","id":"fc_1","name":"shell","arguments":"{}","call_id":"c"},)"
+      R"({"type":"function_call_output","call_id":"c","output":"ok"}],)"
+      R"("tools":[{"type":"function","name":"shell","description":"d","strict":false,)"
+      R"("parameters":{"type":"object","properties":{"command":{"type":"array",)"
+      R"("items":{"type":"string"}}},"required":["command"],"additionalProperties":false}},)"
+      R"({"type":"custom","name":"apply_patch","description":"d","format":{"type":"grammar",)"
+      R"("syntax":"lark","definition":"start: x"}},{"type":"local_shell"},)"
+      R"({"type":"web_search","external_web_access":false}],)"
+      R"("tool_choice":"auto","parallel_tool_calls":true,)"
+      R"("reasoning":{"effort":"medium","summary":"auto"},"store":false,"stream":true,)"
+      R"("include":["reasoning.encrypted_content"],"service_tier":"auto",)"
+      R"("prompt_cache_key":"k","text":{"verbosity":"low"},"client_metadata":{"a":"b"}})",
+      {.strict_fields = true});
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->tools.size(), 1U);
+  EXPECT_THAT(read->ignored, ElementsAre("tools[1].type=custom", "tools[2].type=local_shell",
+                                         "tools[3].type=web_search", "text.verbosity=low"));
+}
+
 }  // namespace
 }  // namespace foretoken::server

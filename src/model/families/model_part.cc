@@ -82,6 +82,9 @@ ModelPart PartOf(const Family& family, bool gguf, int layers, std::string_view n
     if (BeginsWithAny(name, kGgufAudioPrefixes)) return ModelPart::kAudio;
     if (BeginsWithAny(name, kGgufVisionPrefixes)) return ModelPart::kVision;
   }
+  // What llama.cpp's converter makes of the rows of the lm head by which a reranker says yes and
+  // no.
+  if (gguf && name.starts_with("cls.")) return ModelPart::kBeside;
   if (gguf || name.starts_with("model.layers.")) return ModelPart::kUnknown;
   if (HasAny(name, kOfAudio)) return ModelPart::kAudio;
   return HasAny(name, kOfVision) ? ModelPart::kVision : ModelPart::kBeside;

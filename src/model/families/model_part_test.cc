@@ -45,6 +45,7 @@ TEST(ModelPart, OfGgufFiles) {
   EXPECT_EQ(OfGguf("blk.2.nextn.eh_proj.weight"), ModelPart::kPrediction);
   EXPECT_EQ(OfGguf("blk.1.odd.weight"), ModelPart::kUnknown);
   EXPECT_EQ(OfGguf("score.weight"), ModelPart::kUnknown);
+  EXPECT_EQ(OfGguf("cls.output.weight"), ModelPart::kBeside);
   // Ollama's files have towers in them.
   EXPECT_EQ(OfGguf("v.blk.0.attn_q.weight"), ModelPart::kVision);
   EXPECT_EQ(OfGguf("v.blk.7.attn_q.weight"), ModelPart::kVision);
