@@ -21,7 +21,7 @@ const agent = new ToolLoopAgent({
   model: models[door](),
   instructions: 'You mend files.',
   maxOutputTokens: 1024,
-  // Else the provider of responses refers to earlier items by their ids, which the server keeps not.
+  // The provider of responses would refer to earlier items by their ids, which the server refuses.
   providerOptions: {openai: {store: false}},
   stopWhen: stepCountIs(8),
   tools: {
