@@ -42,15 +42,16 @@ Result<EngineConfig> ConfigFor(const EngineOptions& options) {
   return config;
 }
 
-// With the end of the text behind each.
-std::vector<ScriptedAnswer> Encoded(std::span<const AnswerText> answers,
-                                    const Tokenizer& tokenizer) {
-  std::vector<ScriptedAnswer> encoded;
-  for (const AnswerText& answer : answers) {
-    encoded.push_back({answer.prompt, EncodeBehind(tokenizer, answer.text)});
-    if (const auto eos = tokenizer.eos(); !eos.empty()) encoded.back().answer.push_back(eos[0]);
-  }
-  return encoded;
+// With the end of the text behind each answer.
+ScriptedAnswer Encoded(AnswerText answer, const Tokenizer* tokenizer) {
+  return [answer = std::move(answer), tokenizer](std::span<const Token> prompt) {
+    const std::optional<std::string> text = answer(prompt);
+    std::vector<Token> tokens;
+    if (!text.has_value()) return tokens;
+    tokens = EncodeBehind(*tokenizer, *text);
+    if (const auto eos = tokenizer->eos(); !eos.empty()) tokens.push_back(eos[0]);
+    return tokens;
+  };
 }
 
 // The first one may be missing, but then there are no others.
@@ -77,8 +78,8 @@ Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
     if (options.keep_times) measuring.kept_in = DefaultTimesFolder();
   } else {
     config.script = study->script;
-    if (!study->answers.empty() && target->tokenizer() != nullptr) {
-      config.script.emplace().answers = Encoded(study->answers, *target->tokenizer());
+    if (study->answer != nullptr && target->tokenizer() != nullptr) {
+      config.script.emplace().answer = Encoded(study->answer, target->tokenizer());
     }
     config.speculator_delay_us = study->speculator_delay_us;
     measuring.sweeps = study->measuring_sweeps;

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "engine/engine.h"
@@ -12,16 +13,14 @@
 
 namespace foretoken {
 
-/// A text that the target is to say behind a prompt (ScriptedAnswer).
-struct AnswerText {
-  std::vector<Token> prompt;
-  std::string text;
-};
+/// What the target is to say behind a prompt (ScriptedAnswer); none: its own. Called from several
+/// threads at once.
+using AnswerText = std::function<std::optional<std::string>(std::span<const Token> prompt)>;
 
 /// What only studies of the engine ask for (`bench`, `verify`), beside what everybody does.
 struct StudyOptions {
   std::optional<Script> script;          ///< Acceptance that is drawn, not computed.
-  std::vector<AnswerText> answers;       ///< That the target says in place of its own.
+  AnswerText answer;                     ///< That the target says in place of its own.
   std::int64_t speculator_delay_us = 0;  ///< The speculator sleeps up to this between its steps.
   int measuring_sweeps = 1;  ///< How often each time is measured; more where noise matters.
   const Engine* measured_with = nullptr;  ///< Times are those of an engine with the same models.

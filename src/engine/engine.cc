@@ -38,14 +38,9 @@ TapShape With(TapShape taps, const TapShape& others) {
   return taps;
 }
 
-std::span<const Token> AnswerTo(std::span<const Token> prompt,
-                                const std::optional<Script>& script) {
-  if (!script.has_value()) return {};
-  const auto found = std::ranges::find_if(script->answers, [&](const ScriptedAnswer& each) {
-    return std::ranges::equal(each.prompt, prompt);
-  });
-  if (found == script->answers.end()) return {};
-  return found->answer;
+std::vector<Token> AnswerTo(std::span<const Token> prompt, const std::optional<Script>& script) {
+  if (!script.has_value() || script->answer == nullptr) return {};
+  return script->answer(prompt);
 }
 
 // What the target's passes keep, and for whom.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/device.h"
@@ -21,11 +22,9 @@ namespace foretoken {
 
 class Scheduler;
 
-/// A prompt, and what follows it in a scripted run: the text's end too.
-struct ScriptedAnswer {
-  std::vector<Token> prompt;
-  std::vector<Token> answer;
-};
+/// What follows a prompt in a scripted run, the text's end too; nothing: what the target would say.
+/// Called by whoever submits a request, from several threads at once.
+using ScriptedAnswer = std::function<std::vector<Token>(std::span<const Token> prompt)>;
 
 /// Timing studies only: whether proposals are accepted and hits happen is drawn, not computed; or
 /// answers are given, and the target says them. The output is then not the model's, and everything
@@ -34,9 +33,9 @@ struct Script {
   double acceptance = 0.8;
   double hit = 0.9;  ///< Chance that a bonus token is one the cache has prepared.
   std::uint64_t seed = 1;
-  /// Where there are any, nothing is drawn: behind these prompts the target chooses these tokens,
-  /// as far as a request's grammar and filters allow, and behind others what it would.
-  std::vector<ScriptedAnswer> answers;
+  /// Where there is one, nothing is drawn: the logits of the answer's tokens are far above all
+  /// others, so that they are chosen as far as a request's grammar and bans allow.
+  ScriptedAnswer answer;
 };
 
 /// What is known of the times of an engine's passes before its first one: measured once, and good

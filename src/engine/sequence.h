@@ -97,11 +97,11 @@ class Sequence {
   SpeculationPlan plan;
   std::optional<SequenceEstimate> estimate;  ///< The planner's, where it makes the plans.
   Proposal proposal;
-  Proposal aside;                   ///< What PlannerSettings::aside would have proposed ...
-  std::size_t aside_behind = 0;     ///< ... behind so many tokens; 0: it was not asked.
-  std::span<const Token> scripted;  ///< ScriptedAnswer::answer to its prompt.
-  bool draws = false;               ///< Proposals are drawn, to be verified by rejection.
-  ProposalLaws laws;                ///< Of `proposal`, where it is drawn.
+  Proposal aside;                ///< What PlannerSettings::aside would have proposed ...
+  std::size_t aside_behind = 0;  ///< ... behind so many tokens; 0: it was not asked.
+  std::vector<Token> scripted;   ///< ScriptedAnswer to its prompt.
+  bool draws = false;            ///< Proposals are drawn, to be verified by rejection.
+  ProposalLaws laws;             ///< Of `proposal`, where it is drawn.
   bool awaits_jit = false;
   bool awaits_mask = false;      ///< Its grammar's next mask is not done: it sits rounds out.
   bool speculated = false;       ///< Known to some proposer.

@@ -44,3 +44,43 @@ class Checker:
         if not line:
             sys.exit(f"the program ended at the schema {request['schema']}")
         return json.loads(line)
+
+
+class Comparison:
+    """What the grammars of types' schemas let through, against what the types' library takes."""
+
+    def __init__(self, program, texts):
+        self.checker = Checker(program)
+        self.texts = texts
+        self.types = self.refused = 0
+        self.problems = []
+
+    def compile(self, name, schema):
+        """Holds only that the schema compiles."""
+        self._check(name, schema, [])
+
+    def add(self, name, schema, examples, may):
+        """Examples are to be let through, and no text that `may` is not true of."""
+        self.types += 1
+        for text, let_through in zip(self.texts, self._check(name, schema, self.texts)):
+            if text in examples and not let_through:
+                self.problems.append(f"{name}: {schema} does not let {text!r} through")
+            if let_through and not may(text):
+                self.problems.append(f"{name}: {schema} lets {text!r} through")
+            self.refused += not let_through
+
+    def _check(self, name, schema, texts):
+        answer = self.checker.check(schema, texts)
+        if "refused" in answer:
+            self.problems.append(f"{name}: {schema}: {answer['refused']}")
+        return answer.get("accepted", [])
+
+    def end(self, least):
+        """Ends the program, in failure where there were problems, or where fewer than `least` times
+        a text was not let through."""
+        print(f"{self.types} types with {len(self.texts)} texts each, "
+              f"{self.refused} not let through")
+        if self.problems:
+            sys.exit("\n".join(self.problems))
+        if self.refused < least:
+            sys.exit("hardly anything was not let through")

@@ -1,33 +1,11 @@
 #!/usr/bin/env python3
-"""LiteLLM speaks with the server in two APIs: litellm_test.py PROGRAM BUILD_FOLDER.
+"""LiteLLM speaks with the server in two APIs: litellm_test.py PROGRAM BUILD_FOLDER."""
 
-Installs the pinned packages of litellm_client/requirements.txt in BUILD_FOLDER. Skips (exit code
-77) where these cannot be downloaded, unless the environment has CI=true."""
-
-import os
 import pathlib
-import subprocess
-import sys
 
-from serving import Serving
-
-sys.path.append(str(pathlib.Path(__file__).parents[1]))
-from python_packages import install
-
-SOURCE = pathlib.Path(__file__).parent / "litellm_client"
-
-
-def main():
-    program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    python = install(folder, SOURCE / "requirements.txt")
-    with Serving(program, "--mode", "ar", "--chat-template", "hermes") as server:
-        # Whatever proxy there is, the server is on this machine, and no list of prices is fetched.
-        environment = {**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1",
-                       "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-        result = subprocess.run([python, SOURCE / "client.py", f"http://127.0.0.1:{server.port}"],
-                                timeout=300, env=environment)
-    sys.exit(result.returncode)
-
+from client_programs import run_python
 
 if __name__ == "__main__":
-    main()
+    # No list of prices is fetched.
+    run_python(pathlib.Path(__file__).parent / "litellm_client", "--mode", "ar", "--chat-template",
+               "hermes", LITELLM_LOCAL_MODEL_COST_MAP="True")

@@ -20,10 +20,12 @@ os.environ["XDG_CONFIG_HOME"] = "/dev/null"  # Where no folder can be made.
 class Serving:
     """A running server; as a context it is ended by SIGTERM and must then exit with 0."""
 
-    def __init__(self, program, *arguments, wait=True, preexec_fn=None, environment=None):
+    def __init__(self, program, *arguments, wait=True, preexec_fn=None, environment=None,
+                 stdin=None):
         self.process = subprocess.Popen([program, "serve", "--port", "0", *map(str, arguments)],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        preexec_fn=preexec_fn, env=environment)
+                                        stdin=stdin, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, preexec_fn=preexec_fn,
+                                        env=environment)
         if wait:
             line = self.process.stdout.readline()
             match = re.search(r"Serving (.+?) at https?://\S+:(\d+) ", line)

@@ -91,7 +91,7 @@ class Bench {
   std::vector<Mode> modes_;
   std::vector<ListedDrafter> drafters_;
   std::optional<Script> script_;
-  std::vector<AnswerText> answers_;  // That the target is to say.
+  std::vector<PromptAnswer> answers_;  // That the target is to say.
   Decoding decoding_;
   std::shared_ptr<LanguageModel> target_;
   std::shared_ptr<LanguageModel> target_on_all_;
@@ -285,7 +285,7 @@ Status Bench::Add(Contestant contestant, const DecodingOptions& options) {
   FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
                       options.EngineFor(options.datastore.ModesFor(contestant.mode),
                                         decoding_.cores, options_.batch, engine_context_));
-  StudyOptions study{.script = script_, .answers = answers_};
+  StudyOptions study{.script = script_, .answer = SayingThese(answers_)};
   // Measured once for all modes of a target and a drafter.
   if (!contestants_.empty() && contestants_.back().target == contestant.target &&
       contestants_.back().drafter == contestant.drafter) {

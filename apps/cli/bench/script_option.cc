@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +25,8 @@ Result<Script> ParseScript(std::string_view text) {
   return script;
 }
 
-Result<std::vector<AnswerText>> AnswersOf(std::span<const EncodedSet> sets) {
-  std::vector<AnswerText> answers;
+Result<std::vector<PromptAnswer>> AnswersOf(std::span<const EncodedSet> sets) {
+  std::vector<PromptAnswer> answers;
   for (const EncodedSet& set : sets) {
     for (std::size_t i = 0; i < set.prompts.size(); ++i) {
       if (!set.answers[i].empty()) answers.push_back({set.prompts[i], set.answers[i]});
@@ -35,6 +37,16 @@ Result<std::vector<AnswerText>> AnswersOf(std::span<const EncodedSet> sets) {
         "--scripted-answers: no line of --prompts has an 'answer' that the target could say");
   }
   return answers;
+}
+
+AnswerText SayingThese(std::span<const PromptAnswer> answers) {
+  if (answers.empty()) return nullptr;
+  return [answers](std::span<const Token> prompt) -> std::optional<std::string> {
+    const auto found = std::ranges::find_if(
+        answers, [&](const PromptAnswer& each) { return std::ranges::equal(each.prompt, prompt); });
+    if (found == answers.end()) return std::nullopt;
+    return found->text;
+  };
 }
 
 }  // namespace foretoken

@@ -13,5 +13,15 @@ TEST(ScriptOption, Parses) {
   }
 }
 
+TEST(ScriptOption, AnswersAreSaidBehindTheirPrompts) {
+  const std::vector<PromptAnswer> answers = {{.prompt = {1, 2}, .text = "a"},
+                                             {.prompt = {1}, .text = "b"}};
+  const AnswerText answer = SayingThese(answers);
+  EXPECT_EQ(answer(std::vector<Token>{1}), "b");
+  EXPECT_EQ(answer(std::vector<Token>{1, 2}), "a");
+  EXPECT_EQ(answer(std::vector<Token>{2}), std::nullopt);
+  EXPECT_EQ(SayingThese({}), nullptr);
+}
+
 }  // namespace
 }  // namespace foretoken

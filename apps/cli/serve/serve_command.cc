@@ -1,3 +1,5 @@
+#include "cli/serve/serve_command.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "base/private_files.h"
-#include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/terminal.h"
 #include "cli/options/hub_models.h"
@@ -370,10 +371,15 @@ void AddLoadOptions(CLI::App* command, ServeOptions* options) {
 }  // namespace
 
 void AddServeCommand(CLI::App* app, CommandBody* chosen) {
+  AddServeCommand(app, chosen, &Engine::Open);
+}
+
+void AddServeCommand(CLI::App* app, CommandBody* chosen, EngineOpener open) {
   CLI::App* command =
       app->add_subcommand("serve", "Serve models by an OpenAI-compatible HTTP API, with a page");
   auto options = std::make_shared<ServeOptions>();
   options->each.generation.sampling.temperature = 1;
+  options->each.open = std::move(open);
   AddListenOptions(command, options.get());
   AddLoadOptions(command, options.get());
   AddRequestOptions(command, options.get());

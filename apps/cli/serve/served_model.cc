@@ -85,7 +85,7 @@ Result<server::ServedModel> LoadServed(ServedOptions options, const std::vector<
     wanted.learning = {.folder = options.learn_draft,
                        .capture_bytes = static_cast<std::size_t>(options.learn_draft_mb) << 20};
   }
-  FT_ASSIGN_OR_RETURN(served.engine, Engine::Open(served.model, wanted));
+  FT_ASSIGN_OR_RETURN(served.engine, options.open(served.model, wanted));
   return served;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,10 @@
 #include "server/service.h"
 
 namespace foretoken {
+
+/// What opens the engine of a model that is served.
+using EngineOpener = std::function<Result<std::unique_ptr<Engine>>(std::shared_ptr<LanguageModel>,
+                                                                   const EngineOptions&)>;
 
 /// What can be said of each model that is served.
 struct ServedOptions : DecodingOptions {
@@ -23,6 +29,7 @@ struct ServedOptions : DecodingOptions {
   ModelSamplingOptions model_sampling;
   std::string key_namespace;  ///< In place of --namespace where API keys say so; empty: none do.
   server::ServiceOptions service;
+  EngineOpener open = &Engine::Open;  ///< Another one makes its models say what it wants.
 };
 
 /// All but those that say which target.

@@ -11,6 +11,10 @@
 namespace foretoken {
 namespace {
 
+// By so much the logit of a scripted token is above others: no filter and no temperature that
+// requests ask for drops it, and a bias of -100, which bans a token, does.
+constexpr float kFarAbove = 80;
+
 // The position of the next token that the sequence emits in this round.
 std::size_t NextPosition(const Sequence& sequence) {
   return sequence.tokens.size() + sequence.emitted.size();
@@ -37,8 +41,8 @@ Outcome Verifier::ByNoise(Logits logits, const SpeculatorClient* speculator,
     Token token = Choose(logits, node, *sequence);
     if (token < 0) return token;
     if (script_.has_value()) {
-      token = script_->answers.empty() ? FollowScript(speculator, node, token, *sequence)
-                                       : FollowAnswer(logits, node, token, *sequence);
+      token = script_->answer == nullptr ? FollowScript(speculator, node, token, *sequence)
+                                         : FollowAnswer(logits, node, token, *sequence);
     }
     if (lossy_.kind != Lossy::kNone) token = Relax(logits, node, token, sequence);
     sequence->emitted.push_back(token);
@@ -111,8 +115,10 @@ Token Verifier::FollowAnswer(Logits logits, int node, Token choice, const Sequen
   if (next >= sequence.scripted.size()) return choice;
   const Token token = sequence.scripted[next];
   if (token == choice) return choice;
-  const auto p = LawAt(logits, node, sequence);
-  return p[static_cast<std::size_t>(token)] >= kLeastPossible ? token : choice;
+  const std::span row(logits.Row(node, vocabulary_).values, static_cast<std::size_t>(vocabulary_));
+  raised_.assign(row.begin(), row.end());
+  raised_[static_cast<std::size_t>(token)] = std::ranges::max(row) + kFarAbove;
+  return Choose(raised_.data(), /*node=*/0, sequence);
 }
 
 Token Verifier::Relax(Logits logits, int node, Token choice, Sequence* sequence) {

@@ -58,7 +58,8 @@ class Verifier {
   // The child of `node` that the judge approves most, if it approves one enough, among those that
   // `p`, the law there, leaves possible; 0: none.
   int MostApprovedChild(int node, std::span<const float> p, const Sequence& sequence) const;
-  // What the sequence's scripted answer says next, where the request allows it; else `choice`.
+  // What is chosen at a node with the logit of the scripted answer's next token far above all
+  // others; behind the answer's end `choice`.
   Token FollowAnswer(Logits logits, int node, Token choice, const Sequence& sequence);
   Token FollowScript(const SpeculatorClient* speculator, int node, Token choice,
                      const Sequence& sequence);
@@ -70,6 +71,7 @@ class Verifier {
   SamplingParams at_one_;  // A greedy sequence's at temperature 1 (LawAt).
   Sampler sampler_;
   std::vector<Token> prepared_;  // Reused between rounds.
+  std::vector<float> raised_;    // A row of logits; likewise.
 };
 
 /// Gives up what a pass has computed of a sequence: rows of proposals, now or earlier, may have

@@ -122,7 +122,7 @@ TEST_F(VerifierTest, AScriptDecidesInPlaceOfTheTarget) {
 TEST_F(VerifierTest, AScriptedAnswerIsSaidAsFarAsTheRequestAllows) {
   const std::vector<Token> answer = {4, 5, 6};
   sequence_->scripted = answer;
-  const Script script{.answers = {{.prompt = {1, 2, 3}, .answer = answer}}};
+  const Script script{.answer = [&](auto) { return answer; }};
   Verifier verifier(backend_.get(), kVocabulary, script);
   const auto emitted = [&](std::vector<Token> proposal) {
     sequence_->proposal.Clear();
@@ -134,7 +134,10 @@ TEST_F(VerifierTest, AScriptedAnswerIsSaidAsFarAsTheRequestAllows) {
   EXPECT_THAT(emitted({}), testing::ElementsAre(4));
   EXPECT_THAT(emitted({4, 5, 7}), testing::ElementsAre(4, 5, 6));
   EXPECT_THAT(emitted({4, 5, 6, 7}), testing::ElementsAre(4, 5, 6, 9));  // Behind its end.
-  sequence_->request.sampling.logit_bias = {{5, -1e9F}};
+  // Filters keep what is likeliest, which the answer is.
+  sequence_->request.sampling = {.temperature = 1.5F, .top_k = 2, .top_p = 0.5F, .min_p = 0.5F};
+  EXPECT_THAT(emitted({4, 5, 6}), testing::ElementsAreArray({4, 5, 6, 9}));
+  sequence_->request.sampling = {.temperature = 0, .logit_bias = {{5, -100}}};
   EXPECT_THAT(emitted({4, 5, 6}), testing::ElementsAre(4, 9));
 }
 
