@@ -49,7 +49,6 @@ class PrefixIndex {
   bool Contains(std::int32_t block) const { return nodes_[block].published; }
   bool HasChildren(std::int32_t block) const { return nodes_[block].children > 0; }
   std::int32_t ParentOf(std::int32_t block) const { return nodes_[block].parent; }
-  bool HasChildren(std::int32_t block) const { return nodes_[block].children > 0; }
 
   /// Recounts buckets, hashes and children; names the first contradiction.
   Status Check() const;
