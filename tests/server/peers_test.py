@@ -375,7 +375,7 @@ class Loading(unittest.TestCase):
             self.assertEqual(self.loaded(server), ["b"])
             # A request may say that it is the last one; it is answered whole.
             reply = self.post(server, "/api/generate", model="b", prompt="Once", keep_alive=0,
-                              stream=False, options={"num_predict": 8})
+                              stream=False, options={"num_predict": 8, "ignore_eos": True})
             self.assertEqual((reply["done_reason"], reply["eval_count"]), ("length", 8))
             self.wait_unloaded(server, "b")
             # What is loaded again stays.

@@ -108,7 +108,9 @@ class Pull(unittest.TestCase):
                     else:
                         self.assertIn(answer[0], (400, 502), answer)
                         self.assertIsInstance(answer[2]["error"], str)
-            self.refuse(server.post("/api/pull", {"model": "org/small", "stream": False}), 400,
+            self.hub.add("org/large", {path.name: path.read_bytes()
+                                       for path in (MODELS / "demo-target").iterdir()})
+            self.refuse(server.post("/api/pull", {"model": "org/large", "stream": False}), 400,
                         "more than the 0.0 GB")
             self.assertEqual(len(server.get("/api/tags")[2]["models"]), 1)
             self.assertEqual(self.ask(server, None)[0], 200)
