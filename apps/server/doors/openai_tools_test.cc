@@ -247,7 +247,8 @@ TEST(OpenAiFields, WhatIsNotHonouredIsNamed) {
   EXPECT_THAT(
       Chat(R"("service_tier":"flex","store":true,"verbosity":"low","web_search_options":{})")
           .ignored,
-      ElementsAre("service_tier=flex", "verbosity=low", "store=true", "web_search_options"));
+      ElementsAre("service_tier=flex", "verbosity=low", "web_search_options=a search",
+                  "store=true"));
 }
 
 }  // namespace
