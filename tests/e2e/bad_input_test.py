@@ -176,7 +176,8 @@ class BadInput(CliTest):
             (model / "generation_config.json").write_text(json.dumps(values))
             for command in (("run", "x"), ("serve", "--port", 0)):
                 self.refuse(*command, "-m", model, saying=saying)
-            self.succeed("run", "x", "-m", model, "-n", 2, "--generation-config", "none")
+            if isinstance(values, dict):  # The file also says which tokens end a text.
+                self.succeed("run", "x", "-m", model, "-n", 2, "--generation-config", "none")
 
     def test_pickled_weights(self):
         model = self.copy_model("demo-draft")

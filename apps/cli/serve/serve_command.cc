@@ -74,8 +74,8 @@ sigset_t BlockSignals(bool reads_keys) {
 void ReadKeysAgain(const std::string& file, server::Server* server) {
   Result<server::ApiKeys> keys = server::ApiKeys::Read(file);
   if (!keys.ok()) return PrintWarning(keys.error().message + "; the keys stay as they were");
-  fmt::print(stderr, "foretoken: the keys of '{}' are asked for from now on\n", file);
   server->ReplaceKeys(std::move(*keys));
+  fmt::print(stderr, "foretoken: the keys of '{}' are asked for from now on\n", file);
 }
 
 // Waits for the end; until then it does what other signals ask for.
