@@ -37,7 +37,8 @@ class NotFinite(ServerTest):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="foretoken_e2e."))
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         model = write_overflowing_model(cls.folder / "huge")
-        cls.server = Serving(PROGRAM, "-m", model, "-md", model, "--batch", 4)
+        cls.server = Serving(PROGRAM, "-m", model, "-md", model, "--batch", 4,
+                             "--modes", "ar,sd,ssd,ngram,suffix")
 
     def parts(self, path, body):
         connection, response = self.server.stream(path, body)
