@@ -114,7 +114,7 @@ class ConvertFamilies(CliTest):
         for each in (file, halves):
             np.testing.assert_array_equal(self.logits(each, context, tokens), of_folder)
         for weights in ("q8_0", "q4_k_m"):
-            self.succeed("quantize", folder, rounded, "--type", weights)
+            self.succeed("quantize", folder, rounded, "--type", weights, "--force")
             np.testing.assert_array_equal(
                 self.logits(rounded, context, tokens),
                 self.logits(folder, context, tokens, weights=weights), weights)
