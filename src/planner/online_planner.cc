@@ -1,11 +1,11 @@
 #include "planner/online_planner.h"
 
 #include <algorithm>
-#include <ctime>
 #include <functional>
 #include <vector>
 
 #include "base/check.h"
+#include "base/wait_clock.h"
 
 namespace foretoken {
 namespace {
@@ -13,13 +13,6 @@ namespace {
 // What a change must promise: changing costs, and predictions err.
 constexpr double kModeGain = 1.02;
 constexpr double kPlanGain = 1.005;
-
-// The thread's own time: on a busy machine, looks would otherwise be put off by what others do.
-double ThreadUs() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
-}
 
 // What is predicted for the sequence from now on.
 void Promise(const CostModel& model, const RankedPlan& ranked, const Workload& load,
@@ -101,7 +94,8 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   const bool plainly = wanted.mode.planned() && MustDecodePlainly();
   const bool must_stop = plainly && current.mode.drafts();
   if (!must_stop && !looks_.Due(current, LastPlan(load), load, *sequence)) return current;
-  const double start_us = ThreadUs();
+  // The thread's own time: on a busy machine, looks would otherwise be put off by what others do.
+  const std::int64_t start_ns = ThreadNs();
   load_ = load;
   const CostModel model = learned_.Model(*sequence);
   Choice choice;
@@ -122,7 +116,7 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   }
   Shape(model, settings_, wanted, &plan);
   if (wanted.mode.planned() && !choice.scouts) LastPlan(load) = plan;
-  looks_.Took(ThreadUs() - start_us);
+  looks_.Took(static_cast<double>(ThreadNs() - start_ns) / 1e3);
   return plan;
 }
 
