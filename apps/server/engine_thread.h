@@ -75,7 +75,7 @@ class EngineThread {
   struct Entry {
     std::shared_ptr<LiveRequest> live;
     std::vector<SequenceId> sequences;
-    std::deque<Request> later;  // Of the last choices.
+    std::deque<Request> later;  // Requests of the last choices.
     int at_once = 0;
   };
 
@@ -101,7 +101,7 @@ class EngineThread {
 
   std::mutex register_mutex_;
   std::unordered_map<LiveRequest*, Entry> register_;
-  std::atomic<int> waiting_entries_ = 0;  // That have some for later.
+  std::atomic<int> waiting_entries_ = 0;  // Entries with some for later.
 
   std::mutex wake_mutex_;
   std::condition_variable wake_cv_;

@@ -38,7 +38,7 @@ struct ServerOptions {
   /// Fetches a model that a client names as on a hub; null: clients may not have any fetched.
   using Fetch = std::function<Result<ModelSpec>(const std::string& name, const PullHooks& hooks)>;
   Fetch fetch = nullptr;
-  std::uint64_t pull_bytes = 0;  ///< That such a model may have.
+  std::uint64_t pull_bytes = 0;  ///< The most that such a model may have.
 };
 
 /// An OpenAI-compatible HTTP server over one or more models (docs/api.md). Answers from the start.

@@ -156,7 +156,7 @@ ApiError MemoryError();
 ApiError AbortError(AbortReason reason, double request_seconds);
 /// What a request is answered with whose grammar, the field `field`, could not be followed further.
 ApiError GrammarError(const std::string& field);
-/// That the model called `model` computed what is not finite.
+/// The error that the model called `model` computed what is not finite.
 ApiError NotFiniteError(std::string_view model);
 
 }  // namespace foretoken::server

@@ -216,7 +216,7 @@ Result<SavedPrefix> RestorePrefix(const LanguageModel& model, Engine& engine, st
   FT_RETURN_IF_ERROR(CheckFits(head, HeadOf(model, text, transfer->Layout()),
                                model.facts().vocabulary, engine.limits().context, name));
   FT_RETURN_IF_ERROR(CheckPrefixDigest(mapped->bytes(), name));
-  // Of a text's last token nothing is there: it was not computed when the text was saved.
+  // The text's last token has nothing there: it was not computed when the text was saved.
   const std::size_t most = (head.tokens.size() - 1) / kBlockSize;
   const auto blocks = static_cast<std::int32_t>(std::min<std::size_t>(head.blocks, most));
   if (head.blocks == 0 || head.blocks > most || transfer.BytesOf(0, blocks, blocks) != head.bytes) {

@@ -20,7 +20,7 @@ using AnswerText = std::function<std::optional<std::string>(std::span<const Toke
 /// What only studies of the engine ask for (`bench`, `verify`), beside what everybody does.
 struct StudyOptions {
   std::optional<Script> script;          ///< Acceptance that is drawn, not computed.
-  AnswerText answer;                     ///< That the target says in place of its own.
+  AnswerText answer;                     ///< What the target says in place of its own.
   std::int64_t speculator_delay_us = 0;  ///< The speculator sleeps up to this between its steps.
   int measuring_sweeps = 1;  ///< How often each time is measured; more where noise matters.
   const Engine* measured_with = nullptr;  ///< Times are those of an engine with the same models.

@@ -57,7 +57,7 @@ struct ThreadPool::Shared {
   struct Work {
     Thunk thunk = nullptr;
     const void* context = nullptr;
-    std::int64_t count = 0;  // Of items.
+    std::int64_t count = 0;  // How many items there are.
     std::int64_t piece = 1;  // Items of a piece, and ...
     std::int64_t pieces =
         0;  // ... how many there are; 0: a Run, of which each worker does its part.
@@ -189,7 +189,7 @@ class ThreadPool::Worker {
       if (shared_.SlotOf(call_).Get(call_, &work_)) {
         Take();
       } else {
-        work_ = {};  // Of a call that is over.
+        work_ = {};  // The call is over.
       }
     }
   }

@@ -84,9 +84,9 @@ class ThreadPool {
 
   CoreSet cores_;
   std::vector<int> core_of_;               // By worker.
-  std::vector<std::int64_t> seen_waited_;  // Likewise, up to the owner's last move.
+  std::vector<std::int64_t> seen_waited_;  // Waits by worker, up to the owner's last move.
   std::unique_ptr<Shared> shared_;
-  std::int64_t expected_ = 0;  // Of what workers have finished, once the call is over.
+  std::int64_t expected_ = 0;  // What workers will have finished once the call is over.
   std::vector<std::thread> threads_;
 };
 

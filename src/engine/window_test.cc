@@ -247,7 +247,7 @@ TEST_P(WindowTest, WhatOneEngineKeepsAnotherTakesIn) {
   const auto blocks = TakeOut(*first, prompt);
   ASSERT_EQ(std::ssize(blocks), 699 / kBlockSize);
   EXPECT_TRUE(first->CheckIdle().ok());
-  // Of layers that see a window the blocks that the next row sees are there, and no others.
+  // Layers that see a window have the blocks that the next row sees, and no others.
   EXPECT_LT(blocks[10].size(), blocks.back().size());
 
   for (const bool drafts : {false, true}) {

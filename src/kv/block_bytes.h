@@ -17,7 +17,7 @@ class BlockBytes {
  public:
   explicit BlockBytes(KvStore* store);
 
-  /// Of a block without its recent part, and of that part; 0 where it does not lie apart.
+  /// Bytes of a block without its recent part, and of that part; 0 where it does not lie apart.
   std::size_t of_block() const { return of_block_; }
   std::size_t of_recent() const { return of_recent_; }
 

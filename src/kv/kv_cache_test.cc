@@ -65,7 +65,7 @@ TEST(KvCache, ForgetsATextAsFarAsNobodyNeedsIt) {
   Fill(cache, other, &second);
   cache.Release(&second);
   ExpectUsage(cache, 4, 4, 0);
-  EXPECT_EQ(cache.Forget({.owner = 1}, text), 0);  // Of another scope.
+  EXPECT_EQ(cache.Forget({.owner = 1}, text), 0);  // The text is another scope's.
   EXPECT_EQ(cache.Forget({}, text), 32);           // The other text goes on behind the rest.
   ExpectUsage(cache, 5, 3, 0);
   EXPECT_EQ(cache.Forget({}, other), 96);

@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-// Of a tensor that all cores read: the first of two is named, wherever pieces begin.
+// The first of two in a tensor that all cores read is named, wherever pieces begin.
 TEST(CheckFinite, NamesTheFirstOfALargeTensor) {
   constexpr std::int64_t kElements = (5 << 20) + 64;
   const Checkpoint checkpoint{.path = "folder"};

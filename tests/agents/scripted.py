@@ -76,7 +76,7 @@ class Script:
 
     def __init__(self, *steps, aside=lambda prompt: None):
         self.steps, self.aside, self.done = steps, aside, 0
-        self.prompts = []  # Of the steps.
+        self.prompts = []  # One for each step.
 
     def __call__(self, prompt):
         said = self.aside(prompt)
@@ -113,7 +113,7 @@ class ScriptedServing(Serving):
             said = "That is not in the script."
             try:
                 said = self.say(prompt)
-            except Exception as failure:  # Of the test, which is to show it.
+            except Exception as failure:  # The test's own, which is to show it.
                 self.failure = self.failure or failure
             self.process.stdin.write(json.dumps({"say": said}) + "\n")
             self.process.stdin.flush()

@@ -19,7 +19,7 @@ SAYING = ("computed numbers that are infinite or NaN, so it has no next token: i
 CHAT = [{"role": "user", "content": "abc"}]
 GREEDY = {"temperature": 0}
 OLLAMA = {"options": GREEDY}
-# Of each door what it is asked, and where an answer that streams has the error.
+# What each door is asked, and where an answer that streams has the error.
 DOORS = {
     "/v1/completions": ({"prompt": "abc", **GREEDY}, lambda part: part["error"]),
     "/v1/chat/completions": ({"messages": CHAT, **GREEDY}, lambda part: part["error"]),

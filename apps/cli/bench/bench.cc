@@ -91,7 +91,7 @@ class Bench {
   std::vector<Mode> modes_;
   std::vector<ListedDrafter> drafters_;
   std::optional<Script> script_;
-  std::vector<PromptAnswer> answers_;  // That the target is to say.
+  std::vector<PromptAnswer> answers_;  // What the target is to say.
   Decoding decoding_;
   std::shared_ptr<LanguageModel> target_;
   std::shared_ptr<LanguageModel> target_on_all_;

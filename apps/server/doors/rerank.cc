@@ -142,7 +142,7 @@ class RankWriter final : public ReplyWriter {
   const RankWish& wish_;
   const ReplyHead head_;
   std::vector<float> said_;  // The log-probability of what each choice was made to say.
-  std::int64_t tokens_ = 0;  // Of each document once.
+  std::int64_t tokens_ = 0;  // Each document counts once.
 };
 
 }  // namespace

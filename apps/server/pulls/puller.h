@@ -51,7 +51,7 @@ class Puller {
   std::atomic<bool> busy_ = false;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
-  std::thread thread_;  // Of the latest; it has ended, or is about to, where none is busy.
+  std::thread thread_;  // The latest one's; it has ended, or is about to, where none is busy.
 };
 
 }  // namespace foretoken::server

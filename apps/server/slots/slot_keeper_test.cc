@@ -23,7 +23,7 @@ TEST(SlotKeeper, ATextThatGoesOnStaysInItsSlot) {
   SlotKeeper keeper("/nowhere", 3);
   keeper.Note(-1, Text({1, 2, 3, 4}));
   keeper.Note(-1, Text({9, 9}));
-  keeper.Note(-1, Text({1, 2, 3, 4, 5, 6}));  // Of the first.
+  keeper.Note(-1, Text({1, 2, 3, 4, 5, 6}));  // It begins with the first.
   EXPECT_EQ(keeper.TokensIn(0, {}), 6U);
   EXPECT_EQ(keeper.TokensIn(1, {}), 2U);
   EXPECT_EQ(keeper.TokensIn(2, {}), 0U);

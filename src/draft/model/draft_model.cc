@@ -101,7 +101,7 @@ Ranking RankRow(DraftModel& draft, const SaidRow& said, const SamplingParams& sa
   std::size_t found = draft.sampler.Rank(said.logits, sampling, history, request.path,
                                          request.root + 1 + request.path.size(),
                                          std::span(best).first(static_cast<std::size_t>(count)));
-  // Of infinite logits there are no chances: nothing is proposed.
+  // Infinite logits give no chances: nothing is proposed.
   if (found > 0 && !std::isfinite(best[0].score)) found = 0;
   std::array<double, kMaxRanking> scores;
   for (std::size_t i = 0; i < found; ++i) {

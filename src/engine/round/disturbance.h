@@ -39,7 +39,7 @@ class Disturbance {
 
  private:
   std::int64_t calm_from_ns_ = 0;
-  double share_ = 0;  // Of the time lately, in which passes were disturbed.
+  double share_ = 0;  // How much of the time lately had disturbed passes.
 };
 
 /// Whether it is the owner of a pool whose core another program uses, more than the workers'.
