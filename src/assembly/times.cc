@@ -138,8 +138,6 @@ constexpr double kLeastUs = 0.01;
 // Measured again after so many days: what is never seen while decoding (row counts that no plan
 // uses, say) is not refreshed, and may have been measured in a slow moment.
 constexpr int kKeptDays = 30;
-// Rounds after which what was learned outweighs what an engine began with.
-constexpr std::int64_t kRoundsToLearn = 300;
 // One run may have been beside other work from its start to its end. So half of the way (of the
 // logarithm) is gone to what it saw, and nothing it saw counts for more than so many times as long
 // or short: it changes times by 22 % at most, and three runs of another speed by 80.

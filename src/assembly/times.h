@@ -46,6 +46,9 @@ std::filesystem::path DefaultTimesFolder();
 /// none, and one that cannot be written is not kept: nothing here fails.
 class TimesCache {
  public:
+  /// Rounds after which what was learned outweighs what an engine began with.
+  static constexpr std::int64_t kRoundsToLearn = 300;
+
   /// The file of `folder` for an engine of these models. Keeps nothing where the folder is empty or
   /// no times are needed.
   TimesCache(const std::filesystem::path& folder, const EngineModels& models,
