@@ -232,7 +232,7 @@ void ReplyToGeneration(const Door& door, const ModelRegistry::Lease& service, co
                        const std::shared_ptr<const HttpRequest>& request,
                        std::chrono::steady_clock::time_point arrived, WorkPool* pool,
                        const HttpExchange& exchange) {
-  std::variant<ApiRequest, ApiError> read = service->Read(door, request->body);
+  std::variant<ApiRequest, ApiError> read = service->Read(door, caller, request->body);
   if (const auto* error = std::get_if<ApiError>(&read)) {
     return exchange.Reply(ErrorReply(*error, door));
   }

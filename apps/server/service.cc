@@ -434,12 +434,19 @@ ApiError Service::Invalid(ApiError error) {
   return error;
 }
 
-std::variant<ApiRequest, ApiError> Service::Read(const Door& door, const std::string& body) {
+std::variant<ApiRequest, ApiError> Service::Read(const Door& door, const Caller& caller,
+                                                 const std::string& body) {
   if (!MemoryLeft(kKeptForSteps)) {
     Count(RequestOutcome::kUnavailable);
     return MemoryError();
   }
-  Result<ApiRequest> read = door.read(body, options().defaults);
+  ApiDefaults defaults = options().defaults;
+  if (ResponseStore* const store = options().responses.get(); store != nullptr) {
+    defaults.kept_item = [store, &caller](const std::string& id) {
+      return store->Item(caller.client, id);
+    };
+  }
+  Result<ApiRequest> read = door.read(body, defaults);
   if (!read.ok()) return Invalid(Refusal(read.error()));
   return std::move(*read);
 }
@@ -513,12 +520,11 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   }
   if (request.keep.store && options().responses != nullptr) {
     admitted.head.keep = [store = options().responses, client = caller.client,
-                          id = admitted.head.id,
-                          kept](std::string reply, std::vector<ChatMessage> answer) {
+                          id = admitted.head.id, kept](WholeReply reply) {
       KeptResponse whole = kept;
-      std::ranges::move(answer, std::back_inserter(whole.turns));
-      whole.json = std::move(reply);
-      store->Keep(client, id, std::move(whole));
+      std::ranges::move(reply.turns, std::back_inserter(whole.turns));
+      whole.json = std::move(reply.json);
+      store->Keep(client, id, std::move(whole), reply.items);
     };
   }
   admitted.deadline = deadline;

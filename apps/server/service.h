@@ -105,7 +105,8 @@ class Service {
   // Once the model is loaded.
 
   /// Reads the body of a request; or the error to answer with.
-  std::variant<ApiRequest, ApiError> Read(const Door& door, const std::string& body);
+  std::variant<ApiRequest, ApiError> Read(const Door& door, const Caller& caller,
+                                          const std::string& body);
   /// Checks and submits a request that came at `arrived`; or the error to answer with.
   std::variant<Admitted, ApiError> Admit(const Door& door, const Caller& caller, ApiRequest request,
                                          std::chrono::steady_clock::time_point arrived);

@@ -292,6 +292,27 @@ class Codex(ServerTest):
         self.assertEqual(self.server.get(f"{RESPONSES}/{unkept['id']}")[0], 404)
         self.assertEqual(self.server.request("POST", path, {})[0], 405)
 
+    def test_parts_of_answers_may_be_named(self):
+        tools = [{"type": "function", **NOW}]
+        first = self.succeed(self.respond(tools=tools, tool_choice="required",
+                                          parallel_tool_calls=False))
+        call, = first["output"]
+        named = {"type": "item_reference", "id": call["id"]}
+        answer = {"type": "function_call_output", "call_id": call["call_id"], "output": "Noon."}
+        second = self.succeed(self.respond(input=[*STORY, named, answer], tools=tools))
+        whole = self.succeed(self.respond(input=[*STORY, call, answer], tools=tools))
+        self.assertEqual(responses_text(second), responses_text(whole))
+        self.assertEqual(second["usage"]["input_tokens"], whole["usage"]["input_tokens"])
+        # The rest of a longer conversation names what an answer to it was.
+        said, = second["output"]
+        items = [*STORY, named, answer, {"type": "item_reference", "id": said["id"]}]
+        self.succeed(self.respond(input=[*items, {"role": "user", "content": "And then?"}],
+                                  tools=tools))
+        self.succeed(self.server.request("DELETE", f"{RESPONSES}/{second['id']}"))
+        status, _, body = self.respond(input=items)
+        self.assertEqual((status, body["error"]["param"]), (400, f"input[{len(STORY) + 2}].id"))
+        self.assertIn(f"Item with id '{said['id']}' not found", body["error"]["message"])
+
     def test_calls_are_remembered_with_their_response(self):
         tools = [{"type": "function", **NOW}]
         first = self.succeed(self.respond(tools=tools, tool_choice="required",
@@ -316,6 +337,10 @@ class Keys(unittest.TestCase):
                 path = f"{RESPONSES}/{response['id']}"
                 after = {**body, "previous_response_id": response["id"]}
                 self.assertEqual(server.post(RESPONSES, after, headers=bob)[0], 400)
+                item, = response["output"]
+                named = {**body, "input": [*STORY, {"type": "item_reference", "id": item["id"]}]}
+                self.assertEqual(server.post(RESPONSES, named, headers=bob)[0], 400)
+                self.assertEqual(server.post(RESPONSES, named, headers=alice)[0], 200)
                 self.assertEqual(server.get(path, headers=bob)[0], 404)
                 self.assertEqual(server.request("DELETE", path, headers=bob)[0], 404)
                 self.assertEqual(server.get(path)[0], 401)

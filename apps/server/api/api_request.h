@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,9 @@ struct ApiDefaults {
   bool parts_reasoning = true;     ///< What a model thinks is apart from what it says.
   ReasoningBudget budget;          ///< Of chats.
   bool strict_fields = false;      ///< Fields that nobody knows are refused, not noted.
+  /// The part of an earlier answer to the client that has this id, as JSON; null where none is
+  /// kept. Empty where nothing is.
+  std::function<std::shared_ptr<const std::string>(const std::string& id)> kept_item = {};
 };
 
 /// What a request says of responses that are kept.

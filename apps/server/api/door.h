@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,14 @@
 #include "server/api/api_request.h"
 
 namespace foretoken::server {
+
+/// A reply that has ended, as later requests may go on with it.
+struct WholeReply {
+  std::string json;
+  std::vector<ChatMessage> turns;  ///< Of a chat, that its answer is.
+  std::map<std::string, std::string>
+      items;  ///< The answer's parts by their ids: JSON for an input.
+};
 
 /// What every reply to one request shares.
 struct ReplyHead {
@@ -24,8 +33,7 @@ struct ReplyHead {
   /// The receipt (JSON) of a choice with these tokens; null where none was asked for.
   std::function<std::string(int choice, std::span<const Token> tokens, FinishReason finish)>
       receipt;
-  /// Keeps the whole reply (JSON), whose answer are these turns; null where it is not to be.
-  std::function<void(std::string reply, std::vector<ChatMessage> answer)> keep;
+  std::function<void(WholeReply reply)> keep;  ///< Null where it is not to be kept.
 };
 
 /// Writes the answer to one request that the engine has taken, in the form that its client asked

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace foretoken::server {
 namespace {
@@ -21,6 +22,7 @@ std::size_t BytesOf(const KeptResponse* response) {
   std::size_t bytes = 0;
   for (; response != nullptr; response = response->before.get()) {
     bytes += kEntryBytes + response->json.size();
+    for (const std::string& item : response->items) bytes += sizeof(item) + item.size();
     for (const ChatMessage& turn : response->turns) {
       bytes += sizeof(turn) + turn.role.size() + turn.content.size() + turn.more.size();
     }
@@ -42,49 +44,36 @@ std::vector<ChatMessage> KeptResponse::Conversation() const {
   return all;
 }
 
-void ResponseStore::Keep(const std::string& client, const std::string& id, KeptResponse response) {
+void ResponseStore::Keep(const std::string& client, const std::string& id, KeptResponse response,
+                         const std::map<std::string, std::string>& items) {
+  for (const auto& [item, json] : items) {
+    response.items.push_back(item);
+    items_.Keep(client, item, std::make_shared<const std::string>(json), kEntryBytes + json.size());
+  }
   if (LinksOf(&response) > kMostLinks) {
     response.turns = response.Conversation();
     response.before = nullptr;
   }
-  auto kept = std::make_shared<const KeptResponse>(std::move(response));
-  const std::size_t bytes = BytesOf(kept.get());
-  if (bytes > client_bytes_) return;
-  const std::lock_guard lock(mutex_);
-  const Name name(client, id);
-  if (const auto found = by_name_.find(name); found != by_name_.end()) Drop(found->second);
-  entries_.push_back({name, std::move(kept), bytes});
-  by_name_[name] = std::prev(entries_.end());
-  bytes_ += bytes;
-  bytes_of_[client] += bytes;
-  while (bytes_of_[client] > client_bytes_) {
-    Drop(std::ranges::find(entries_, client, [](const Entry& entry) { return entry.name.first; }));
-  }
-  while (bytes_ > most_bytes_) Drop(entries_.begin());
+  // All of the conversation counts: an earlier response lives as long as a later one.
+  const std::size_t bytes = BytesOf(&response);
+  responses_.Keep(client, id, std::make_shared<const KeptResponse>(std::move(response)), bytes);
 }
 
 std::shared_ptr<const KeptResponse> ResponseStore::Find(const std::string& client,
                                                         const std::string& id) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = by_name_.find(Name(client, id));
-  return found == by_name_.end() ? nullptr : found->second->response;
+  return responses_.Find(client, id);
+}
+
+std::shared_ptr<const std::string> ResponseStore::Item(const std::string& client,
+                                                       const std::string& id) {
+  return items_.Use(client, id);
 }
 
 bool ResponseStore::Remove(const std::string& client, const std::string& id) {
-  const std::lock_guard lock(mutex_);
-  const auto found = by_name_.find(Name(client, id));
-  if (found == by_name_.end()) return false;
-  Drop(found->second);
-  return true;
-}
-
-void ResponseStore::Drop(Entries::iterator entry) {
-  const auto of_client = bytes_of_.find(entry->name.first);
-  of_client->second -= entry->bytes;
-  if (of_client->second == 0) bytes_of_.erase(of_client);
-  bytes_ -= entry->bytes;
-  by_name_.erase(entry->name);
-  entries_.erase(entry);
+  const auto response = responses_.Find(client, id);
+  if (response == nullptr) return false;
+  for (const std::string& item : response->items) items_.Remove(client, item);
+  return responses_.Remove(client, id);
 }
 
 }  // namespace foretoken::server

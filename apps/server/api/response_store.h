@@ -1,15 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "foretoken/chat.h"
+#include "server/api/client_cache.h"
 
 namespace foretoken::server {
 
@@ -17,44 +15,43 @@ namespace foretoken::server {
 struct KeptResponse {
   std::shared_ptr<const KeptResponse> before;  ///< What it went on with; null: nothing.
   std::vector<ChatMessage> turns;              ///< Of its input, then of its answer.
+  std::vector<std::string> items;              ///< The ids of its answer's parts.
   std::string json;                            ///< As it was answered.
 
   /// All turns up to its end.
   std::vector<ChatMessage> Conversation() const;
 };
 
-/// The latest responses, in memory, each for the client alone that asked for it. The oldest go
-/// where a client's come to more than `client_bytes`, or all to more than `bytes`. Thread-safe.
+/// The latest responses, in memory, each for the client alone that asked for it, up to a limit for
+/// a client and one for all. Thread-safe.
 class ResponseStore {
  public:
-  explicit ResponseStore(std::size_t client_bytes = std::size_t{16} << 20,
-                         std::size_t bytes = std::size_t{256} << 20)
-      : client_bytes_(client_bytes), most_bytes_(bytes) {}
+  struct Limits {
+    std::size_t client_bytes = std::size_t{16} << 20;  ///< Of the conversations of one client.
+    std::size_t bytes = std::size_t{256} << 20;        ///< Of all.
+    std::size_t client_item_bytes = std::size_t{8} << 20;
+    std::size_t item_bytes = std::size_t{128} << 20;
+  };
+  ResponseStore() : ResponseStore(Limits{}) {}
+  explicit ResponseStore(const Limits& limits)
+      : responses_(limits.client_bytes, limits.bytes),
+        items_(limits.client_item_bytes, limits.item_bytes) {}
 
-  void Keep(const std::string& client, const std::string& id, KeptResponse response);
+  /// Keeps a response, and the parts of its answer (JSON, by their ids) by themselves: those that
+  /// were used last. An agent that names the parts of its conversation in each request so keeps
+  /// them, however many responses there have been since.
+  void Keep(const std::string& client, const std::string& id, KeptResponse response,
+            const std::map<std::string, std::string>& items);
   /// Null where there is none.
   std::shared_ptr<const KeptResponse> Find(const std::string& client, const std::string& id) const;
-  /// Whether there was one.
+  /// A part of an answer, by its id. Null where there is none.
+  std::shared_ptr<const std::string> Item(const std::string& client, const std::string& id);
+  /// Forgets a response and the parts of its answer. Whether there was one.
   bool Remove(const std::string& client, const std::string& id);
 
  private:
-  using Name = std::pair<std::string, std::string>;  // Of a client, and the response's.
-  struct Entry {
-    Name name;
-    std::shared_ptr<const KeptResponse> response;
-    std::size_t bytes = 0;  // Of the whole conversation: an earlier one lives as long as a later.
-  };
-  using Entries = std::list<Entry>;
-
-  void Drop(Entries::iterator entry);
-
-  const std::size_t client_bytes_;
-  const std::size_t most_bytes_;
-  mutable std::mutex mutex_;
-  Entries entries_;  // The oldest first.
-  std::map<Name, Entries::iterator> by_name_;
-  std::map<std::string, std::size_t> bytes_of_;  // By client.
-  std::size_t bytes_ = 0;
+  ClientCache<KeptResponse> responses_;
+  ClientCache<std::string> items_;
 };
 
 }  // namespace foretoken::server

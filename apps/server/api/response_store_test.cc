@@ -11,8 +11,8 @@ KeptResponse Saying(const std::string& text, std::shared_ptr<const KeptResponse>
 
 TEST(ResponseStore, AConversationIsAllThatCameBefore) {
   ResponseStore store;
-  store.Keep("a", "1", Saying("one"));
-  store.Keep("a", "2", Saying("two", store.Find("a", "1")));
+  store.Keep("a", "1", Saying("one"), {});
+  store.Keep("a", "2", Saying("two", store.Find("a", "1")), {});
   EXPECT_TRUE(store.Remove("a", "1"));
   EXPECT_FALSE(store.Remove("a", "1"));
   EXPECT_EQ(store.Find("a", "1"), nullptr);
@@ -25,7 +25,7 @@ TEST(ResponseStore, AConversationIsAllThatCameBefore) {
 
 TEST(ResponseStore, NobodyFindsThoseOfOthers) {
   ResponseStore store;
-  store.Keep("a", "1", Saying("one"));
+  store.Keep("a", "1", Saying("one"), {});
   EXPECT_EQ(store.Find("b", "1"), nullptr);
   EXPECT_FALSE(store.Remove("b", "1"));
   EXPECT_NE(store.Find("a", "1"), nullptr);
@@ -33,28 +33,28 @@ TEST(ResponseStore, NobodyFindsThoseOfOthers) {
 
 TEST(ResponseStore, TheOldestOfAClientGo) {
   const std::string text(10'000, 'x');
-  ResponseStore store(/*client_bytes=*/70'000, /*bytes=*/100'000);
-  store.Keep("a", "1", Saying(text));
-  store.Keep("b", "1", Saying(text));
-  store.Keep("a", "2", Saying(text));
-  store.Keep("a", "3", Saying(text));
-  store.Keep("a", "4", Saying(text));  // 20,000 each.
+  ResponseStore store({.client_bytes = 70'000, .bytes = 100'000});
+  store.Keep("a", "1", Saying(text), {});
+  store.Keep("b", "1", Saying(text), {});
+  store.Keep("a", "2", Saying(text), {});
+  store.Keep("a", "3", Saying(text), {});
+  store.Keep("a", "4", Saying(text), {});  // 20,000 each.
   EXPECT_EQ(store.Find("a", "1"), nullptr);
   EXPECT_NE(store.Find("a", "2"), nullptr);
   EXPECT_NE(store.Find("b", "1"), nullptr);
   // All together have a limit too.
-  store.Keep("c", "1", Saying(text));
-  store.Keep("c", "2", Saying(text));
+  store.Keep("c", "1", Saying(text), {});
+  store.Keep("c", "2", Saying(text), {});
   EXPECT_EQ(store.Find("b", "1"), nullptr);
   EXPECT_NE(store.Find("c", "2"), nullptr);
 }
 
 TEST(ResponseStore, AConversationMayBeLong) {
   ResponseStore store;
-  store.Keep("a", "0", Saying("x"));
+  store.Keep("a", "0", Saying("x"), {});
   constexpr int kMany = 3000;
   for (int i = 1; i < kMany; ++i) {
-    store.Keep("a", std::to_string(i), Saying("x", store.Find("a", std::to_string(i - 1))));
+    store.Keep("a", std::to_string(i), Saying("x", store.Find("a", std::to_string(i - 1))), {});
   }
   const auto last = store.Find("a", std::to_string(kMany - 1));
   EXPECT_EQ(last->Conversation().size(), std::size_t{2 * kMany});
@@ -63,14 +63,31 @@ TEST(ResponseStore, AConversationMayBeLong) {
   EXPECT_LE(links, 256);
 }
 
+TEST(ResponseStore, PartsOfAnswersAreKeptWhileTheyAreUsed) {
+  const std::string text(10'000, 'x');
+  ResponseStore store({.client_bytes = 50'000, .client_item_bytes = 35'000});
+  store.Keep("a", "1", Saying("one"), {{"m1", text}});
+  EXPECT_EQ(store.Item("b", "m1"), nullptr);
+  for (int i = 2; i < 20; ++i) {
+    store.Keep("a", std::to_string(i), Saying(text), {{"m" + std::to_string(i), text}});
+    ASSERT_NE(store.Item("a", "m1"), nullptr) << i;
+  }
+  EXPECT_EQ(store.Find("a", "1"), nullptr);  // The response itself has gone.
+  EXPECT_EQ(*store.Item("a", "m1"), text);
+  EXPECT_EQ(store.Item("a", "m17"), nullptr);
+  EXPECT_NE(store.Item("a", "m19"), nullptr);
+  EXPECT_TRUE(store.Remove("a", "19"));
+  EXPECT_EQ(store.Item("a", "m19"), nullptr);
+}
+
 TEST(ResponseStore, AConversationCountsWhole) {
   // An early response that only a later one keeps alive is not kept for nothing.
   const std::string text(10'000, 'x');
-  ResponseStore store(/*client_bytes=*/70'000);
-  store.Keep("a", "1", Saying(text));
-  store.Keep("a", "2", Saying(text, store.Find("a", "1")));
+  ResponseStore store({.client_bytes = 70'000});
+  store.Keep("a", "1", Saying(text), {});
+  store.Keep("a", "2", Saying(text, store.Find("a", "1")), {});
   EXPECT_NE(store.Find("a", "1"), nullptr);
-  store.Keep("a", "3", Saying(text, store.Find("a", "2")));  // 60,000 of 120,000.
+  store.Keep("a", "3", Saying(text, store.Find("a", "2")), {});  // 60,000 of 120,000.
   EXPECT_EQ(store.Find("a", "1"), nullptr);
   EXPECT_EQ(store.Find("a", "2"), nullptr);
   EXPECT_EQ(store.Find("a", "3")->Conversation().size(), 6U);

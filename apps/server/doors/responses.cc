@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <ctime>
+#include <set>
 #include <utility>
 
+#include "base/utf8.h"
 #include "foretoken/json_schema.h"
 #include "json/ordered_json.h"
 #include "server/api/request_fields.h"
@@ -18,19 +20,36 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The calls of the input's latest turn that has any, put into it when all are known: it may have
-// thousands.
-class TurnCalls {
+// Makes turns of the items of an input, or of an output. This server's outputs can be sent back as
+// they are, or by their ids. Of another server's, what its own tools did is left out.
+class ItemReader {
  public:
-  explicit TurnCalls(std::vector<ChatMessage>* messages) : messages_(messages) {}
+  // Adds to `messages`. `kept_item` as in ApiDefaults.
+  ItemReader(std::vector<ChatMessage>* messages, decltype(ApiDefaults::kept_item) kept_item)
+      : messages_(messages), kept_item_(std::move(kept_item)) {}
 
-  // Adds a call to the last turn.
-  void Add(OrderedJson call) {
-    if (turn_ != messages_->size()) Put();
-    turn_ = messages_->size();
-    calls_.push_back(std::move(call));
+  void Read(FieldReader* item) {
+    std::string type = "message";
+    item->String("type", &type);
+    if (type == "item_reference") return ReadReference(item);
+    SkipFields(item, {"id", "status", "phase"});
+    if (type == "message") {
+      ReadMessage(item);
+    } else if (type == "function_call" || type == "custom_tool_call") {
+      ReadCall(item, type == "custom_tool_call");
+    } else if (type == "function_call_output" || type == "custom_tool_call_output") {
+      ReadCallOutput(item);
+    } else if (type == "reasoning") {
+      ReadThoughts(item);
+    } else {
+      return item->LeaveOut("type", type);
+    }
+    item->Close();
   }
-  void Put() {
+
+  // After the last item. The calls of a turn are put into it when all are known: it may have
+  // thousands.
+  void End() {
     if (calls_.empty()) return;
     ChatMessage& turn = (*messages_)[turn_ - 1];
     OrderedJson more = turn.more.empty() ? OrderedJson::object() : ParseOrdered(turn.more);
@@ -39,95 +58,99 @@ class TurnCalls {
   }
 
  private:
+  // A call joins the turn of the assistant's that it follows; of a tool that takes a text, `input`
+  // is its one argument.
+  void ReadCall(FieldReader* item, bool custom) {
+    std::string id;
+    std::string name;
+    std::string space;
+    std::string arguments;
+    item->String("call_id", &id);
+    if (!item->String("name", &name)) item->Refuse("name", "a string");
+    item->String("namespace", &space);
+    const char* const field = custom ? "input" : "arguments";
+    if (!item->String(field, &arguments)) item->Refuse(field, "a string");
+    if (custom) arguments = Dump({{"input", arguments}});
+    if (messages_->empty() || messages_->back().role != "assistant") {
+      messages_->push_back({.role = "assistant", .content = {}});
+    }
+    if (turn_ != messages_->size()) End();
+    turn_ = messages_->size();
+    calls_.push_back(TemplateCall(id, FunctionName(space, name), arguments));
+  }
+
+  void ReadCallOutput(FieldReader* item) {
+    std::string id;
+    ChatMessage turn{.role = "tool", .content = {}};
+    if (!item->String("call_id", &id)) item->Refuse("call_id", "a string");
+    SkipFields(item, {"name"});
+    if (!ReadToolResult(item, "output", kTextParts, &turn.content)) {
+      item->Refuse("output", "a string");
+    }
+    turn.more = Dump({{"tool_call_id", id}});
+    messages_->push_back(std::move(turn));
+  }
+
+  // What a model thought begins a turn of its own. Of another server's thoughts there may only be a
+  // summary, and what that alone can read.
+  void ReadThoughts(FieldReader* item) {
+    constexpr std::string_view kTypes[] = {"reasoning_text", "summary_text"};
+    std::string thoughts;
+    std::string summary;
+    ReadText(item, "content", kTypes, &thoughts);
+    ReadText(item, "summary", kTypes, &summary);
+    SkipFields(item, {"encrypted_content"});
+    if (thoughts.empty()) thoughts = std::move(summary);
+    if (thoughts.empty()) return;
+    messages_->push_back({.role = "assistant",
+                          .content = {},
+                          .more = Dump({{"reasoning_content", std::move(thoughts)}})});
+  }
+
+  void ReadMessage(FieldReader* item) {
+    ChatMessage turn;
+    ReadTurn(item, {.types = kTextParts, .more = {}}, &turn);
+    // The thoughts before it, if any, are of the same turn.
+    const bool thought = !messages_->empty() && messages_->back().role == "assistant" &&
+                         messages_->back().content.empty() && turn.role == "assistant";
+    if (thought) {
+      messages_->back().content = std::move(turn.content);
+    } else {
+      messages_->push_back(std::move(turn));
+    }
+  }
+
+  // A part of an earlier answer, by its id. Each at most once, as OpenAI has it: a small body could
+  // else become a prompt of any length.
+  void ReadReference(FieldReader* item) {
+    std::string id;
+    if (!item->String("id", &id)) return item->Refuse("id", "a string");
+    item->Close();
+    if (!referred_.insert(id).second) {
+      return item->Fail(
+          "id", fmt::format("Duplicate item found with id '{}': an input may name an item once.",
+                            Shortened(id)));
+    }
+    const auto kept = kept_item_ ? kept_item_(id) : nullptr;
+    if (kept == nullptr) {
+      return item->Fail(
+          "id", fmt::format("Item with id '{}' not found. Items are kept unless 'store' is false, "
+                            "and only the latest ones; send the item itself.",
+                            Shortened(id)));
+    }
+    const Json json = Json::parse(*kept);
+    FieldReader referred = item->Inner("id", json);
+    Read(&referred);
+  }
+
   std::vector<ChatMessage>* messages_;
-  OrderedJson calls_ = OrderedJson::array();
-  std::size_t turn_ = 0;  // How many turns there were with it.
+  decltype(ApiDefaults::kept_item) kept_item_;
+  OrderedJson calls_ = OrderedJson::array();  // Of the latest turn that has any.
+  std::size_t turn_ = 0;                      // How many turns there were with it.
+  std::set<std::string> referred_;
 };
 
-// A call joins the turn of the assistant's that it follows; of a tool that takes a text, `input` is
-// its one argument.
-void ReadCallItem(FieldReader* item, bool custom, std::vector<ChatMessage>* messages,
-                  TurnCalls* calls) {
-  std::string id;
-  std::string name;
-  std::string space;
-  std::string arguments;
-  item->String("call_id", &id);
-  if (!item->String("name", &name)) item->Refuse("name", "a string");
-  item->String("namespace", &space);
-  const char* const field = custom ? "input" : "arguments";
-  if (!item->String(field, &arguments)) item->Refuse(field, "a string");
-  if (custom) arguments = Dump({{"input", arguments}});
-  if (messages->empty() || messages->back().role != "assistant") {
-    messages->push_back({.role = "assistant", .content = {}});
-  }
-  calls->Add(TemplateCall(id, FunctionName(space, name), arguments));
-}
-
-void ReadCallOutput(FieldReader* item, std::vector<ChatMessage>* messages) {
-  std::string id;
-  ChatMessage turn{.role = "tool", .content = {}};
-  if (!item->String("call_id", &id)) item->Refuse("call_id", "a string");
-  SkipFields(item, {"name"});
-  if (!ReadToolResult(item, "output", kTextParts, &turn.content)) {
-    item->Refuse("output", "a string");
-  }
-  turn.more = Dump({{"tool_call_id", id}});
-  messages->push_back(std::move(turn));
-}
-
-// What a model thought begins a turn of its own. Of another server's thoughts there may only be a
-// summary, and what that alone can read.
-void ReadThoughts(FieldReader* item, std::vector<ChatMessage>* messages) {
-  constexpr std::string_view kTypes[] = {"reasoning_text", "summary_text"};
-  std::string thoughts;
-  std::string summary;
-  ReadText(item, "content", kTypes, &thoughts);
-  ReadText(item, "summary", kTypes, &summary);
-  SkipFields(item, {"encrypted_content"});
-  if (thoughts.empty()) thoughts = std::move(summary);
-  if (thoughts.empty()) return;
-  messages->push_back({.role = "assistant",
-                       .content = {},
-                       .more = Dump({{"reasoning_content", std::move(thoughts)}})});
-}
-
-void ReadMessageItem(FieldReader* item, std::vector<ChatMessage>* messages) {
-  ChatMessage turn;
-  ReadTurn(item, {.types = kTextParts, .more = {}}, &turn);
-  // The thoughts before it, if any, are of the same turn.
-  const bool thought = !messages->empty() && messages->back().role == "assistant" &&
-                       messages->back().content.empty() && turn.role == "assistant";
-  if (thought) {
-    messages->back().content = std::move(turn.content);
-  } else {
-    messages->push_back(std::move(turn));
-  }
-}
-
-// An item of the input: this server's outputs can be sent back as they are. Of another server's,
-// what its own tools did is left out.
-void ReadItem(FieldReader* item, std::vector<ChatMessage>* messages, TurnCalls* calls) {
-  std::string type = "message";
-  item->String("type", &type);
-  SkipFields(item, {"id", "status", "phase"});
-  if (type == "message") {
-    ReadMessageItem(item, messages);
-  } else if (type == "function_call" || type == "custom_tool_call") {
-    ReadCallItem(item, type == "custom_tool_call", messages, calls);
-  } else if (type == "function_call_output" || type == "custom_tool_call_output") {
-    ReadCallOutput(item, messages);
-  } else if (type == "reasoning") {
-    ReadThoughts(item, messages);
-  } else if (type == "item_reference") {
-    return item->Refuse("type", "one with its content: this server keeps responses, and no items");
-  } else {
-    return item->LeaveOut("type", type);
-  }
-  item->Close();
-}
-
-void ReadInput(FieldReader* body, ApiRequest* request) {
+void ReadInput(FieldReader* body, const ApiDefaults& defaults, ApiRequest* request) {
   std::string text;
   if (body->String("instructions", &text)) {
     request->repeated["instructions"] = text;
@@ -139,11 +162,9 @@ void ReadInput(FieldReader* body, ApiRequest* request) {
   if (input->is_string()) {
     request->chat.messages.push_back({"user", input->get<std::string>()});
   } else {
-    TurnCalls calls(&request->chat.messages);
-    ForEachMessage(body, "input", [&](FieldReader* item, std::size_t) {
-      ReadItem(item, &request->chat.messages, &calls);
-    });
-    calls.Put();
+    ItemReader items(&request->chat.messages, defaults.kept_item);
+    ForEachMessage(body, "input", [&](FieldReader* item, std::size_t) { items.Read(item); });
+    items.End();
     NameToolAnswers(&request->chat.messages);
   }
 }
@@ -236,9 +257,9 @@ void ReadEffort(FieldReader* body, ApiRequest* request) {
 }
 
 Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
-  return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
+  return ReadBody(body, defaults, [&, body](FieldReader* fields, ApiRequest* request) {
     request->repeated = Json::object();
-    ReadInput(fields, request);
+    ReadInput(fields, defaults, request);
     ReadFlatTools(body, fields, request);
     ReadEffort(fields, request);
     ReadReasoningBudget(fields, request);
@@ -276,12 +297,12 @@ std::vector<ChatMessage> TurnsOfOutput(const OrderedJson& output) {
   std::vector<ChatMessage> turns;
   std::vector<std::string> ignored;
   Status read;
-  TurnCalls calls(&turns);
+  ItemReader items(&turns, nullptr);
   for (const Json item : output) {
     FieldReader fields(item, "output", &read, &ignored);
-    ReadItem(&fields, &turns, &calls);
+    items.Read(&fields);
   }
-  calls.Put();
+  items.End();
   return turns;
 }
 

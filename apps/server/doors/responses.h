@@ -6,7 +6,7 @@
 
 namespace foretoken::server {
 
-/// OpenAI's responses, whole or streamed. Nothing is stored: each request has its whole input.
+/// OpenAI's responses, whole or streamed.
 const Door& ResponsesDoor();
 
 /// The turns of a chat that items of an output are.

@@ -80,7 +80,7 @@ class ResponseWriter final : public ReplyWriter {
     response["speculation"] = SpeculationJson(std::span(&ending_, 1), head_.seed);
     std::string text = Dump(response);
     AppendMember("output", output_text_, &text);
-    if (head_.keep) head_.keep(text, TurnsOfOutput(output_));
+    if (head_.keep) head_.keep({text, TurnsOfOutput(output_), ItemsOfOutput()});
     if (!request_.stream) {
       *out += text;
       return;
@@ -194,6 +194,12 @@ class ResponseWriter final : public ReplyWriter {
     if (!called) item["content"] = OrderedJson::array({Part()});
     output_.push_back(std::move(item));
     open_.reset();
+  }
+
+  std::map<std::string, std::string> ItemsOfOutput() const {
+    std::map<std::string, std::string> items;
+    for (const OrderedJson& item : output_) items[item["id"].get<std::string>()] = Dump(item);
+    return items;
   }
 
   // What events call the open item's text.

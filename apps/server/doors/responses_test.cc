@@ -1,11 +1,14 @@
 #include "server/doors/responses.h"
 
+#include <fmt/ranges.h>
+
 #include "server/doors/door_testing.h"
 
 namespace foretoken::server {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(ResponsesDoor, ReadsWhatItsClientsSend) {
   const ApiRequest request = MustRead(
@@ -35,8 +38,8 @@ TEST(ResponsesDoor, RefusesWhatItCannotHonour) {
     ExpectRefused(ResponsesDoor(), R"({"input":"Hi",)" + more + "}", field, saying);
   };
   ExpectRefused(ResponsesDoor(), "{}", "input", "a string or an array");
-  ExpectRefused(ResponsesDoor(), R"({"input":[{"type":"item_reference","id":"x"}]})",
-                "input[0].type", "keeps responses");
+  ExpectRefused(ResponsesDoor(), R"({"input":[{"type":"item_reference","id":"x"}]})", "input[0].id",
+                "Item with id 'x' not found");
   ExpectRefused(ResponsesDoor(),
                 R"({"input":[{"role":"user","content":[{"type":"input_image"}]}]})",
                 "input[0].content", "text only");
@@ -51,6 +54,48 @@ TEST(ResponsesDoor, RefusesWhatItCannotHonour) {
   refused(R"("text":{"format":{"type":"xml"}})", "text.format.type", "json_schema");
   refused(R"("text":{"format":{"type":"json_schema","name":"n","schema":{"not":{}}}})",
           "text.format.schema", "no value matches");
+}
+
+TEST(ResponsesDoor, PartsOfEarlierAnswersMayBeNamed) {
+  const std::string message =
+      R"({"id":"m","type":"message","status":"completed","role":"assistant",)"
+      R"("content":[{"type":"output_text","annotations":[],"text":"Wait."}]})";
+  const std::string call =
+      R"({"id":"f","type":"function_call","status":"completed","call_id":"c","name":"look",)"
+      R"("arguments":"{}"})";
+  const std::string answer = R"({"type":"function_call_output","call_id":"c","output":"Fog."})";
+  const std::string question = R"({"role":"user","content":"Hi"})";
+  const ApiDefaults defaults = {.kept_item = [&](const std::string& id) {
+    return id == "m" || id == "f" ? std::make_shared<const std::string>(id == "m" ? message : call)
+                                  : nullptr;
+  }};
+  const auto read = [&defaults](const std::vector<std::string>& items) {
+    return ResponsesDoor().read(fmt::format(R"({{"input":[{}]}})", fmt::join(items, ",")),
+                                defaults);
+  };
+  const auto reference = [](const std::string& id) {
+    return fmt::format(R"({{"type":"item_reference","id":"{}"}})", id);
+  };
+  const Result<ApiRequest> named = read({question, reference("m"), reference("f"), answer});
+  const Result<ApiRequest> sent = read({question, message, call, answer});
+  ASSERT_TRUE(named.ok() && sent.ok());
+  ASSERT_EQ(named->chat.messages.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(named->chat.messages[i].role, sent->chat.messages[i].role);
+    EXPECT_EQ(named->chat.messages[i].content, sent->chat.messages[i].content);
+    EXPECT_EQ(named->chat.messages[i].more, sent->chat.messages[i].more);
+  }
+  EXPECT_EQ(named->chat.messages[1].content, "Wait.");
+  const auto refused = [&read](const std::vector<std::string>& items, const std::string& field,
+                               const std::string& saying) {
+    const Result<ApiRequest> request = read(items);
+    ASSERT_FALSE(request.ok());
+    EXPECT_EQ(request.error().field, field);
+    EXPECT_THAT(request.error().message, HasSubstr(saying));
+  };
+  refused({reference("m"), reference("m")}, "input[1].id", "Duplicate item");
+  refused({question, reference("z")}, "input[1].id", "Item with id 'z' not found");
+  refused({R"({"type":"item_reference"})"}, "input[0].id", "a string");
 }
 
 TEST(ResponsesDoor, AWholeReply) {
@@ -271,13 +316,9 @@ TEST(ResponsesDoor, WhatIsKept) {
   EXPECT_TRUE(request.keep.store);
   EXPECT_EQ(request.keep.previous, "resp_0");
   EXPECT_EQ(request.keep.first_turn, 1U);  // Instructions are for one request.
-  std::string kept;
-  std::vector<ChatMessage> turns;
+  WholeReply kept;
   ReplyHead head{.id = "resp_1", .model = "m"};
-  head.keep = [&](std::string reply, std::vector<ChatMessage> answer) {
-    kept = std::move(reply);
-    turns = std::move(answer);
-  };
+  head.keep = [&kept](WholeReply reply) { kept = std::move(reply); };
   const auto writer = ResponsesDoor().writer(request, head, nullptr);
   std::string out;
   writer->Start({}, &out);
@@ -285,11 +326,17 @@ TEST(ResponsesDoor, WhatIsKept) {
                .ending = EndingBy(FinishReason::kEndOfSequence)},
               &out);
   writer->End(&out);
-  EXPECT_EQ(kept, out);
-  EXPECT_EQ(OrderedJson::parse(out)["previous_response_id"], "resp_0");
-  ASSERT_EQ(turns.size(), 1U);
-  EXPECT_EQ(turns[0].content, "Ho");
-  EXPECT_EQ(turns[0].more, R"({"reasoning_content":"Hm."})");
+  EXPECT_EQ(kept.json, out);
+  const OrderedJson reply = OrderedJson::parse(out);
+  EXPECT_EQ(reply["previous_response_id"], "resp_0");
+  ASSERT_EQ(kept.turns.size(), 1U);
+  EXPECT_EQ(kept.turns[0].content, "Ho");
+  EXPECT_EQ(kept.turns[0].more, R"({"reasoning_content":"Hm."})");
+  ASSERT_EQ(kept.items.size(), 2U);
+  for (OrderedJson item : reply["output"]) {
+    for (OrderedJson& part : item["content"]) part.erase("logprobs");
+    EXPECT_EQ(kept.items.at(item["id"]), item.dump());
+  }
   EXPECT_FALSE(MustRead(ResponsesDoor(), R"({"input":"Hi","store":false})").keep.store);
 }
 

@@ -21,8 +21,6 @@ const agent = new ToolLoopAgent({
   model: models[door](),
   instructions: 'You mend files.',
   maxOutputTokens: 1024,
-  // The provider of responses would refer to earlier items by their ids, which the server refuses.
-  providerOptions: {openai: {store: false}},
   stopWhen: stepCountIs(8),
   tools: {
     read: tool({
