@@ -174,6 +174,26 @@ TEST(NotFiniteSequence, LeavesNothingInThePrefixCache) {
   EXPECT_EQ(Generate(*engine, {sound}, never, kStop)[0].stats.cached_prompt_tokens, 192);
 }
 
+// Nobody has looked at logits of it yet: what it made of keys and values is in blocks that are
+// free.
+TEST(NotFiniteSequence, LeavesNothingWhereItIsCancelledWhileItsPromptIsRead) {
+  SamplingParams never = kSampling;
+  never.logit_bias = {{kTrigger, -100.0F}};
+  const auto prompt = StoryPrompts()[0];
+  const EngineConfig config{.max_batch = 1, .prefill_chunk = 32, .prefix_cache = false};
+  const auto truth =
+      Generate(*Make(Mode::kAr, config, {}, OverflowingTarget()), {prompt}, never, kStop);
+  const auto engine = Make(Mode::kAr, config, {}, OverflowingTarget());
+  Collector collector;
+  const SequenceId failing = *engine->Submit(
+      {.prompt = FailingPrompt(5, 320), .sampling = never, .stop = kStop, .listener = &collector});
+  for (int pass = 0; pass < 8; ++pass) engine->Step();
+  EXPECT_FALSE(collector.outputs[failing].finished);
+  engine->Cancel(failing);
+  EXPECT_EQ(Finish(*engine, &collector, {failing})[0].reason, FinishReason::kCancelled);
+  EXPECT_EQ(TokensOf(Generate(*engine, {prompt}, never, kStop)), TokensOf(truth));
+}
+
 TEST(NotFiniteSequence, HasNeitherLogProbabilitiesNorAnEmbedding) {
   const auto engine = Make(Mode::kAr, {.max_batch = 2}, {}, OverflowingTarget());
   for (const bool fails : {true, false}) {

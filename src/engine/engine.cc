@@ -272,6 +272,7 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
   for (const Token token : tokenizer == nullptr ? std::vector<Token>() : tokenizer->eos()) {
     if (std::ranges::find(eos, token) == eos.end()) eos.push_back(token);
   }
+  scheduler.kv().ClearTakenBlocksIn(target_pass.memory().store);
   round.pass.reserve(static_cast<std::size_t>(config.max_batch));
   if (proposers.speculator != nullptr) {
     ahead.emplace(std::move(proposers.speculator), target_pass.taps(),
@@ -482,9 +483,7 @@ void Engine::Impl::Retire(Sequence* sequence) {
                           .taps = {target_pass.taps(), &sequence->kv, captured}});
   }
   // What its last pass made of its keys and values must not be read by others.
-  if (sequence->finish == FinishReason::kNotFinite) {
-    scheduler.kv().Withdraw(&sequence->kv, target_pass.memory().store);
-  }
+  if (sequence->finish == FinishReason::kNotFinite) scheduler.kv().Withdraw(&sequence->kv);
   const auto removed = scheduler.Remove(sequence);
   EndSpeculation(removed.get());
   const bool finite = removed->finish != FinishReason::kNotFinite;

@@ -110,6 +110,7 @@ void KvCache::TakeBlock(SequenceKv* sequence) {
   const std::int32_t block = pool_.Take();
   sequence->blocks.push_back(block);
   if (room_.window > 0) recent_.Take(block);
+  if (store_ != nullptr) ClearBlock(block, store_);
 }
 
 void KvCache::DropPassed(SequenceKv* sequence) {
@@ -177,12 +178,9 @@ void KvCache::Unpublish(std::int32_t block) {
   if (room_.window > 0) recent_.Forget(block);
 }
 
-void KvCache::Withdraw(SequenceKv* sequence, KvStore* kv) {
+void KvCache::Withdraw(SequenceKv* sequence) {
   while (!sequence->blocks.empty()) {
     const std::int32_t block = sequence->blocks.back();
-    const bool free =
-        pool_.references(block) == 1 && !(IsPublished(block) && index_.HasChildren(block));
-    if (free && kv != nullptr) ClearBlock(block, kv);
     DropLast(sequence);
     if (!IsPublished(block) || pool_.references(block) > 0 || index_.HasChildren(block)) continue;
     pool_.FreeIdle(block);

@@ -80,6 +80,11 @@ class KvCache {
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
 
+  /// Blocks are cleared in `store`, their memory, when they are taken: attention multiplies what a
+  /// row does not see of a block with 0, which leaves a NaN one, and what earlier sequences left
+  /// there may be anything. `store` outlives every later Reserve.
+  void ClearTakenBlocksIn(KvStore* store) { store_ = store; }
+
   /// Takes references to the longest prefix of `tokens` that is cached in the sequence's scope, at
   /// most tokens.size() - 1 so that at least one token is left to compute, which are committed
   /// then. Of a prefix the recent parts that the next row sees must be there too. `sequence` must
@@ -105,8 +110,7 @@ class KvCache {
 
   /// Gives back everything, and withdraws from the prefix cache what nobody else refers to or goes
   /// on from: what the blocks hold is not to be used.
-  /// Blocks that are free then are cleared in `kv`, which may be null.
-  void Withdraw(SequenceKv* sequence, KvStore* kv);
+  void Withdraw(SequenceKv* sequence);
 
   /// Gives back everything; published blocks stay cached.
   void Release(SequenceKv* sequence) { Truncate(0, sequence); }
@@ -162,10 +166,10 @@ class KvCache {
   BlockPool pool_;
   PrefixIndex index_;
   RecentParts recent_;  // Of no blocks where no layer sees a window.
+  KvStore* store_ = nullptr;
 };
 
-/// Zeroes the keys and values of a block: those that a row does not see are multiplied with 0,
-/// which leaves a NaN one.
+/// Zeroes the keys and values of a block.
 void ClearBlock(std::int32_t block, KvStore* kv);
 
 /// Memory for the blocks of `cache`, which outlives it, of a model whose layers `shape` names.

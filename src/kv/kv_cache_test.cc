@@ -124,16 +124,16 @@ TEST(KvCache, WithdrawsWhatNobodyElseRefersToOrGoesOnFrom) {
   Fill(cache, tokens, &bad);
   Fill(cache, other, &good);
   ExpectUsage(cache, 1, 0, 7);  // Four blocks each, of which they share the first.
-  cache.Withdraw(&bad, nullptr);
+  cache.Withdraw(&bad);
   EXPECT_EQ(bad.committed, 0);
   ExpectUsage(cache, 4, 0, 4);
   cache.Release(&good);
   ExpectUsage(cache, 5, 3, 0);
   EXPECT_EQ(cache.MatchPrefix(tokens, &bad), 32);  // The first block: another goes on from it.
-  cache.Withdraw(&bad, nullptr);
+  cache.Withdraw(&bad);
   ExpectUsage(cache, 5, 3, 0);
   ASSERT_EQ(cache.MatchPrefix(other, &good), 96);
-  cache.Withdraw(&good, nullptr);
+  cache.Withdraw(&good);
   ExpectUsage(cache, 8, 0, 0);
 }
 

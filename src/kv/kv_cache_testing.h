@@ -273,7 +273,7 @@ class KvCacheHarness {
   void Withdraw(Live* live) {
     const Live before = *live;
     ShortenTo(0, live);
-    cache_.Withdraw(&live->kv, nullptr);
+    cache_.Withdraw(&live->kv);
     for (std::size_t blocks = before.published; blocks > 0; --blocks) {
       const auto own = published_.find(FirstBlocks(before.tokens, blocks));
       const auto next = std::next(own);

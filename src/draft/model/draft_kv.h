@@ -55,7 +55,9 @@ class DraftKv {
   struct Own {
     Own(Model* model, const KvRoom& room)
         : pool(room, /*prefix_cache=*/false),
-          store(AllocateKv(model->KvShapeFor(0), pool, &model->backend())) {}
+          store(AllocateKv(model->KvShapeFor(0), pool, &model->backend())) {
+      pool.ClearTakenBlocksIn(&store);
+    }
     KvCache pool;
     KvStore store;
   };
