@@ -299,15 +299,17 @@ class Codex(ServerTest):
         call, = first["output"]
         named = {"type": "item_reference", "id": call["id"]}
         answer = {"type": "function_call_output", "call_id": call["call_id"], "output": "Noon."}
-        second = self.succeed(self.respond(input=[*STORY, named, answer], tools=tools))
-        whole = self.succeed(self.respond(input=[*STORY, call, answer], tools=tools))
+        second = self.succeed(self.respond(input=[*STORY, named, answer], tools=tools,
+                                           max_output_tokens=8))
+        whole = self.succeed(self.respond(input=[*STORY, call, answer], tools=tools,
+                                          max_output_tokens=8))
         self.assertEqual(responses_text(second), responses_text(whole))
         self.assertEqual(second["usage"]["input_tokens"], whole["usage"]["input_tokens"])
         # The rest of a longer conversation names what an answer to it was.
         said, = second["output"]
         items = [*STORY, named, answer, {"type": "item_reference", "id": said["id"]}]
         self.succeed(self.respond(input=[*items, {"role": "user", "content": "And then?"}],
-                                  tools=tools))
+                                  max_output_tokens=8))
         self.succeed(self.server.request("DELETE", f"{RESPONSES}/{second['id']}"))
         status, _, body = self.respond(input=items)
         self.assertEqual((status, body["error"]["param"]), (400, f"input[{len(STORY) + 2}].id"))
