@@ -7,9 +7,35 @@
 #include "base/read_text.h"
 
 namespace foretoken {
+namespace {
+
+// The text with quotes around what Python writes for numbers that JSON has not: "time_step_limit":
+// [0.0, Infinity].
+std::string QuoteOtherNumbers(std::string_view text) {
+  std::string quoted;
+  bool in_string = false;
+  while (!text.empty()) {
+    std::string_view next = text.substr(0, 1);
+    if (in_string && next == "\\") next = text.substr(0, 2);
+    if (next == "\"") in_string = !in_string;
+    for (const std::string_view number : {"-Infinity", "Infinity", "NaN"}) {
+      if (!in_string && text.starts_with(number)) next = number;
+    }
+    const bool number = next.size() > 2;
+    quoted += number ? fmt::format("\"{}\"", next) : std::string(next);
+    text.remove_prefix(next.size());
+  }
+  return quoted;
+}
+
+}  // namespace
 
 Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where) {
   auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded() && (text.find("Infinity") != std::string_view::npos ||
+                              text.find("NaN") != std::string_view::npos)) {
+    json = nlohmann::json::parse(QuoteOtherNumbers(text), nullptr, /*allow_exceptions=*/false);
+  }
   // The parser takes a NUL for the end of the text.
   if (!json.is_object() || text.find('\0') != std::string_view::npos) {
     return InvalidInput(fmt::format("{}: is not a JSON object", where));
