@@ -249,8 +249,8 @@ void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
   if (!fields.ok()) return;
   if (routing.experts % routing.groups != 0 || routing.chosen_groups > routing.groups) {
     return fields.Refuse(
-        fmt::format("{} {} are not in {} groups of one size, of which a row chooses "
-                    "{}",
+        fmt::format("{} {} are not in n_group {} groups of one size, of which a row chooses "
+                    "topk_group {}",
                     name, routing.experts, routing.groups, routing.chosen_groups));
   }
   const int most = routing.experts / routing.groups * routing.chosen_groups;
