@@ -152,17 +152,63 @@ class AgentTest(unittest.TestCase):
         return {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8",
                 "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **more}
 
-    def run_agent(self, server, *command, environment=None, lines=(), timeout=300):
+    def run_agent(self, server, *command, environment=None, lines=(), status=0, timeout=300):
         """What the agent prints where a user types these lines. What was not in the script is shown
-        first."""
+        first; then the agent must have ended with `status`."""
         result = subprocess.run(
             [str(part) for part in command], cwd=self.project,
             input="".join(line + "\n" for line in lines), capture_output=True, text=True,
             timeout=timeout, env=self.environment(**(environment or {})))
         if server.failure is not None:
             raise server.failure
-        self.assertEqual(result.returncode, 0, result.stdout[-4000:] + result.stderr[-4000:])
+        self.assertEqual(result.returncode, status, result.stdout[-4000:] + result.stderr[-4000:])
         return result.stdout
+
+
+class LibraryTasks:
+    """Tests of an agent that a library's user writes, with the tools `read` and `edit`, by each of
+    its DOORS. `run_requests(server, door, *requests)` returns what it has answered, and why it has
+    pruned the messages of its conversation."""
+
+    DOORS = ()
+    EDIT = call("edit", path="greeting.py", old='"Helo, "', new='"Hello, "')
+
+    def test_a_task_by_each_door(self):
+        for door in self.DOORS:
+            with self.subTest(door):
+                (self.project / "greeting.py").write_text(FAULT)
+                script = Script(
+                    ("Mend greeting.py.", call("read", path="greeting.py")),
+                    ("Helo, ", "It is a letter that is missing.\n" + self.EDIT),
+                    ('"replaced":1', "It is mended."))
+                said = self.run_requests(self.serve(script), door, "Mend greeting.py.")
+                self.assertEqual(script.done, 3)
+                self.assertEqual((self.project / "greeting.py").read_text(),
+                                 FAULT.replace("Helo", "Hello"))
+                answer, = said["answers"]
+                self.assertEqual(answer["text"], "It is mended.")
+                self.assertGreater(answer["usage"]["inputTokens"], 500)
+                self.assertGreater(answer["usage"]["outputTokens"], 50)
+
+    def test_a_context_that_overflows(self):
+        (self.project / "notes.txt").write_text("A note of no importance. " * 300)
+        for door in self.DOORS:
+            with self.subTest(door):
+                (self.project / "greeting.py").write_text(FAULT)
+                script = Script(
+                    ("Read the notes.", call("read", path="notes.txt")),
+                    ("no importance", "They are of no importance."),
+                    ("Mend greeting.py.", self.EDIT), ('"replaced":1', "It is mended."))
+                server = self.serve(script, context=4_000)
+                more = " And mind this: " + "it is a greeting. " * 250
+                said = self.run_requests(server, door, "Read the notes.",
+                                         "Mend greeting.py." + more)
+                self.assertEqual([script.done, said["answers"][-1]["text"]], [4, "It is mended."])
+                refused, = said["pruned"]
+                self.assertEqual(refused["status"], 400)
+                self.assertRegex(refused["message"], "prompt is too long|maximum context length")
+                self.assertNotIn("no importance. A note", script.prompts[-1])
+                self.assertIn("Hello", (self.project / "greeting.py").read_text())
 
 
 def main():
