@@ -5,8 +5,8 @@ long it takes and what it counts.
 
     tests/golden/fuzz_configs.py PROGRAM [--part SHARE] [--seed N] [--log FILE] [--write] [NAME]...
 
-PROGRAM is the built folder_logits. --part tries a share of the cases, by the seed. --write puts a part of the cases into configs/NAME.json, which
-a test reads that needs no Python."""
+PROGRAM is the built folder_logits. --part tries a share of the cases, by the seed. --write puts a
+part of the cases into configs/NAME.json, which a test reads that needs no Python."""
 
 import argparse
 import collections
@@ -34,7 +34,9 @@ WRITTEN = 12  # Cases of each model that --write keeps, beside those of KEPT.
 KEPT = ("use_sliding_window", "layer_types", "swiglu_alpha", "hidden_act", "hidden_activation",
         "attn_logit_softcapping", "rope_theta", "rope_scaling", "rope_parameters",
         "partial_rotary_factor", "rms_norm_eps", "attention_multiplier", "norm_topk_prob",
-        "routed_scaling_factor", "final_logit_softcapping", "per_layer_config")
+        "routed_scaling_factor", "final_logit_softcapping", "per_layer_config",
+        "num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts",
+        "num_experts_per_tok", "top_k_experts", "moe_topk", "first_k_dense_replace")
 CONTEXTS = {"phi3": 128}  # That a model is used for where that is not its own.
 
 # Fields that change no logit: what they are of.
