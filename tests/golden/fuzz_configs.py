@@ -36,7 +36,8 @@ KEPT = ("use_sliding_window", "layer_types", "swiglu_alpha", "hidden_act", "hidd
         "partial_rotary_factor", "rms_norm_eps", "attention_multiplier", "norm_topk_prob",
         "routed_scaling_factor", "final_logit_softcapping", "per_layer_config",
         "num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts",
-        "num_experts_per_tok", "top_k_experts", "moe_topk", "first_k_dense_replace")
+        "num_experts_per_tok", "top_k_experts", "moe_topk", "first_k_dense_replace", "rope_interleave",
+        "time_step_limit")
 CONTEXTS = {"phi3": 128}  # That a model is used for where that is not its own.
 
 # Fields that change no logit: what they are of.

@@ -69,6 +69,10 @@ double ConfigFields::NumberOr(const char* name, double low, double high, double 
   return otherwise;
 }
 
+bool ConfigFields::IsNull(const char* name) const {
+  return !empty() && json_->contains(name) && (*json_)[name].is_null();
+}
+
 bool ConfigFields::BoolOr(const char* name, bool otherwise) {
   Bool(name, &otherwise);
   return otherwise;

@@ -41,6 +41,9 @@ class ConfigFields : public JsonObject {
   int IntOr(const char* name, int low, int high, int otherwise);
   double NumberOr(const char* name, double low, double high, double otherwise);
   bool BoolOr(const char* name, bool otherwise);
+  /// Whether the field is there and null. Classes of transformers take such a one for false,
+  /// whatever it is where it is absent.
+  bool IsNull(const char* name) const;
 
  private:
   void RefuseMissing(std::string_view name) override;

@@ -99,8 +99,8 @@ std::string TypeOf(ConfigFields& rope) {
   return type;
 }
 
-}  // namespace
-
+// The rotation of an object such as rope_parameters alone; what that leaves out is as in `usual`,
+// whose dimensions it does not change.
 RopeSpec ReadRopeParameters(ConfigFields& rope, const Context& context, const RopeSpec& usual) {
   RopeSpec spec = usual;
   spec.theta = rope.NumberOr("rope_theta", 1.0, kMostTheta, spec.theta);
@@ -140,6 +140,17 @@ RopeSpec ReadRopeParameters(ConfigFields& rope, const Context& context, const Ro
   if (scaling.kind == Kind::kLlama3) ReadLlama3(rope, &scaling);
   if (scaling.kind == Kind::kYarn) ReadYarn(rope, &scaling);
   return spec;
+}
+
+}  // namespace
+
+RopeSpec ReadRopeOfLayers(ConfigFields& rope, const Context& context, const RopeSpec& usual) {
+  if (!rope.BoolOr("truncate", true)) {
+    rope.Refuse(
+        "has truncate false, which transformers does not read where a rotation is said of "
+        "one type of layers: leave it out");
+  }
+  return ReadRopeParameters(rope, context, usual);
 }
 
 RopeSpec ReadRope(ConfigFields& fields, int head_dim, const Context& context) {

@@ -18,8 +18,8 @@ struct Context {
 /// be there as long as they say the same.
 RopeSpec ReadRope(ConfigFields& fields, int head_dim, const Context& context);
 
-/// The rotation of an object such as rope_parameters alone; what that leaves out is as in `usual`,
-/// whose dimensions it does not change.
-RopeSpec ReadRopeParameters(ConfigFields& rope, const Context& context, const RopeSpec& usual);
+/// The rotation of the layers of one type, where `rope` is said of them alone; what that leaves out
+/// is as in `usual`, whose dimensions it does not change.
+RopeSpec ReadRopeOfLayers(ConfigFields& rope, const Context& context, const RopeSpec& usual);
 
 }  // namespace foretoken

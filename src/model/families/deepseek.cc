@@ -102,8 +102,8 @@ void SetLatentAttention(ConfigFields& fields, ModelConfig* config) {
   }
   if (biased) fields.Refuse("attention_bias is true, which is not supported");
   if (fields.BoolOr("mlp_bias", false)) fields.Refuse("mlp_bias is true, which is not supported");
-  if (!fields.BoolOr("rope_interleave", true)) {
-    fields.Refuse("rope_interleave is false, which is not supported");
+  if (!fields.BoolOr("rope_interleave", true) || fields.IsNull("rope_interleave")) {
+    fields.Refuse("rope_interleave is not true, which is not supported");
   }
   config->ropes = {ReadRope(fields, rotated, {config->max_positions, config->max_positions})};
   const double scale = ScaleOf(fields, latent.nope_dim + rotated, config->ropes[0]);

@@ -70,8 +70,8 @@ void ReadRopes(ConfigFields& fields, ModelConfig* config) {
   const RopeSpec full{.theta = fields.NumberOr("rope_theta", 1, 1e12, 10000), .dims = dims};
   const RopeSpec local{.theta = fields.NumberOr("rope_local_base_freq", 1, 1e12, 10000),
                        .dims = dims};
-  config->ropes = {ReadRopeParameters(older.empty() ? of_full : older, context, full),
-                   ReadRopeParameters(of_sliding, context, local)};
+  config->ropes = {ReadRopeOfLayers(older.empty() ? of_full : older, context, full),
+                   ReadRopeOfLayers(of_sliding, context, local)};
 }
 
 void DescribeGemma3(ConfigFields& fields, ModelConfig* config) {

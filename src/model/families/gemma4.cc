@@ -117,8 +117,8 @@ void ReadRopes(ConfigFields& fields, const AttentionSpec& full, ModelConfig* con
   ConfigFields of_sliding = by_type.Within("sliding_attention");
   const RopeSpec usual = {.theta = 10000, .dims = config->layers[0].attention.head_dim};
   RopeSpec rope = {.theta = 1e6, .dims = full.head_dim};
-  config->ropes = {ReadRopeParameters(of_full, context, rope),
-                   ReadRopeParameters(of_sliding, context, usual)};
+  config->ropes = {ReadRopeOfLayers(of_full, context, rope),
+                   ReadRopeOfLayers(of_sliding, context, usual)};
 }
 
 // The last layers read the keys and values of the last layer before them that sees as they do, and
