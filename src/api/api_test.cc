@@ -27,7 +27,7 @@ std::shared_ptr<LanguageModel> Target() {
   return *target;
 }
 
-std::unique_ptr<Engine> Open(EngineOptions options) {
+std::unique_ptr<Engine> OpenEngine(EngineOptions options) {
   options.draft.source = Bundled("demo-draft");
   auto engine = Engine::Open(Target(), options);
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
@@ -53,8 +53,9 @@ TEST(Api, AModelTellsWhatItIs) {
 }
 
 TEST(Api, ModesGiveTheSameTokens) {
-  const auto plain = Open({.modes = {Mode::kAr}, .max_batch = 1});
-  const auto drafting = Open({.modes = {Mode::kSd}, .plan = {.lookahead = 4}, .max_batch = 1});
+  const auto plain = OpenEngine({.modes = {Mode::kAr}, .max_batch = 1});
+  const auto drafting =
+      OpenEngine({.modes = {Mode::kSd}, .plan = {.lookahead = 4}, .max_batch = 1});
   const auto expected = Generate(*plain, Story(40));
   std::string streamed;
   const auto generation = Generate(
@@ -83,7 +84,7 @@ TEST(Api, SubmitsFromAnyThreadAndCancels) {
     int tokens = 0;
     FinishReason reason = FinishReason::kMaxTokens;
   } listener;
-  const auto engine = Open({.modes = {Mode::kAr}, .max_batch = 1});
+  const auto engine = OpenEngine({.modes = {Mode::kAr}, .max_batch = 1});
   Request request = Story(200);
   request.stop.ignore_eos = true;
   request.listener = &listener;
@@ -98,7 +99,7 @@ TEST(Api, SubmitsFromAnyThreadAndCancels) {
 }
 
 TEST(Api, OutputsMatchAGrammar) {
-  const auto engine = Open({.modes = {Mode::kAr}, .max_batch = 1});
+  const auto engine = OpenEngine({.modes = {Mode::kAr}, .max_batch = 1});
   Request request = Story(64);
   const auto grammar = JsonSchemaGrammar(R"({"type": "boolean"})");
   ASSERT_TRUE(grammar.ok());
@@ -115,7 +116,7 @@ TEST(Api, WhatACallerDoesWrongIsASentenceWithTheField) {
   EXPECT_EQ(Engine::Open(Target(), {.modes = {}}).error().field, "modes");
   EXPECT_EQ(Engine::Open(Target(), {.modes = {Mode::kAr}, .plan = {.lookahead = 0}}).error().field,
             "lookahead");
-  const auto engine = Open({.modes = {Mode::kAr}, .max_batch = 1});
+  const auto engine = OpenEngine({.modes = {Mode::kAr}, .max_batch = 1});
   const auto refusal = [&](const Request& request) {
     return Generate(*engine, request).error().field;
   };

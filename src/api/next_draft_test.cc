@@ -16,21 +16,22 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ModelSource Bundled(const std::string& name, const std::string& weights = "") {
+ModelSource BundledSource(const std::string& name, const std::string& weights = "") {
   return {.path = std::string(FORETOKEN_SOURCE_DIR) + "/models/" + name, .weights = weights};
 }
 
-std::shared_ptr<LanguageModel> Target() {
-  static const auto target = LanguageModel::Load({.source = Bundled("demo-target"), .cores = {0}});
+std::shared_ptr<LanguageModel> PinnedTarget() {
+  static const auto target =
+      LanguageModel::Load({.source = BundledSource("demo-target"), .cores = {0}});
   EXPECT_TRUE(target.ok()) << (target.ok() ? "" : target.error().message);
   return *target;
 }
 
-DraftOptions Draft(ModelSource source) { return {.source = std::move(source), .cores = {1}}; }
+DraftOptions PinnedDraft(ModelSource source) { return {.source = std::move(source), .cores = {1}}; }
 
-std::unique_ptr<Engine> Open(std::vector<Mode> modes, DraftOptions draft) {
+std::unique_ptr<Engine> OpenModes(std::vector<Mode> modes, DraftOptions draft) {
   auto engine = Engine::Open(
-      Target(), {.modes = std::move(modes), .draft = std::move(draft), .max_batch = 4});
+      PinnedTarget(), {.modes = std::move(modes), .draft = std::move(draft), .max_batch = 4});
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
   return std::move(engine).value();
 }
@@ -39,7 +40,7 @@ std::vector<Request> Requests(std::vector<Mode> modes) {
   std::vector<Request> requests;
   for (const char* text : {"Once upon a time", "The cat", "One day, Lily", "A small dragon"}) {
     Request& request = requests.emplace_back();
-    request.prompt = Target()->tokenizer()->Encode(text, true, false);
+    request.prompt = PinnedTarget()->tokenizer()->Encode(text, true, false);
     request.sampling = {.temperature = requests.size() % 2 == 0 ? 0.9F : 0.0F, .seed = 7};
     request.stop = {.max_tokens = 80, .ignore_eos = true};
     request.plan = PlanOptions{.mode = modes[requests.size() % modes.size()]};
@@ -48,14 +49,14 @@ std::vector<Request> Requests(std::vector<Mode> modes) {
 }
 
 TEST(NextDraft, TakesTheOthersPlaceWithoutATokenLess) {
-  const auto plain = Open({Mode::kAr}, {});
+  const auto plain = OpenModes({Mode::kAr}, {});
   const auto expected = Generate(*plain, Requests({Mode::kAr}), 4).value();
   // The second is the target itself, and so nearly always right.
-  const DraftOptions drafts[] = {Draft(Bundled("demo-draft")),
-                                 Draft(Bundled("demo-target", "q8_0")),
-                                 Draft(Bundled("demo-draft", "q4_0"))};
+  const DraftOptions drafts[] = {PinnedDraft(BundledSource("demo-draft")),
+                                 PinnedDraft(BundledSource("demo-target", "q8_0")),
+                                 PinnedDraft(BundledSource("demo-draft", "q4_0"))};
   const std::vector<Mode> modes = {Mode::kSd, Mode::kSsd};
-  const auto engine = Open(modes, drafts[0]);
+  const auto engine = OpenModes(modes, drafts[0]);
   const auto before = Generate(*engine, Requests(modes), 4).value();
   int steps = 0;
   int taken = 0;
@@ -92,11 +93,11 @@ TEST(NextDraft, TakesTheOthersPlaceWithoutATokenLess) {
 }
 
 TEST(NextDraft, IsRefusedWhereItDoesNotFit) {
-  const auto engine = Open({Mode::kSd}, Draft(Bundled("demo-draft")));
-  EXPECT_THAT(engine->PrepareDraft(Draft(Bundled("nothing"))).error().message,
+  const auto engine = OpenModes({Mode::kSd}, PinnedDraft(BundledSource("demo-draft")));
+  EXPECT_THAT(engine->PrepareDraft(PinnedDraft(BundledSource("nothing"))).error().message,
               HasSubstr("nothing"));
-  const auto plain = Open({Mode::kAr}, {});
-  EXPECT_THAT(plain->PrepareDraft(Draft(Bundled("demo-draft"))).error().message,
+  const auto plain = OpenModes({Mode::kAr}, {});
+  EXPECT_THAT(plain->PrepareDraft(PinnedDraft(BundledSource("demo-draft"))).error().message,
               HasSubstr("no mode that drafts with a model"));
 }
 

@@ -25,7 +25,7 @@ constexpr FinishReason kFinishReasons[] = {
     FinishReason::kContextFull,   FinishReason::kCancelled};
 
 // All but the tokens and the chain.
-Json HeadOf(const Receipt& receipt) {
+Json ReceiptHead(const Receipt& receipt) {
   const SamplingParams& sampling = receipt.sampling;
   Json json = {{"receipt", kVersion},
                {"model", receipt.model},
@@ -57,7 +57,7 @@ Json HeadOf(const Receipt& receipt) {
 }
 
 std::string ChainOf(const Receipt& receipt) {
-  std::string chain = Sha256Hex(HeadOf(receipt).dump());
+  std::string chain = Sha256Hex(ReceiptHead(receipt).dump());
   for (const Token token : receipt.tokens) {
     chain = Sha256Hex(fmt::format("{} {}", chain, token));
   }
@@ -110,7 +110,7 @@ class Reader {
 };
 
 // Whether it can be checked here at all.
-Status CheckOrigin(const LanguageModel& model, const Receipt& receipt) {
+Status CheckReceiptOrigin(const LanguageModel& model, const Receipt& receipt) {
   const LoadedModel& loaded = model.loaded();
   const std::string own = FingerprintText(loaded.identity.model);
   if (receipt.model != own) {
@@ -144,7 +144,7 @@ Status CheckOrigin(const LanguageModel& model, const Receipt& receipt) {
       PrecisionName(precision), receipt.backend, loaded.backend->name()));
 }
 
-Result<AdapterUse> AdapterOf(const Receipt& receipt, const LoadedModel& loaded) {
+Result<AdapterUse> AdapterOfReceipt(const Receipt& receipt, const LoadedModel& loaded) {
   if (receipt.adapter.empty()) return AdapterUse{};
   const auto found = std::ranges::find(loaded.adapter_fingerprints, receipt.adapter);
   if (found == loaded.adapter_fingerprints.end()) {
@@ -203,7 +203,7 @@ Receipt MakeReceipt(const LanguageModel& model, const Request& request,
 }
 
 std::string FormatReceipt(const Receipt& receipt) {
-  Json json = HeadOf(receipt);
+  Json json = ReceiptHead(receipt);
   json["tokens"] = receipt.tokens;
   json["chain"] = receipt.chain;
   return json.dump() + "\n";
@@ -259,9 +259,9 @@ Result<std::optional<ReceiptFlaw>> CheckReceipt(const LanguageModel& model,
                                                 const Receipt& receipt) {
   const LoadedModel& loaded = model.loaded();
   const ModelConfig& config = loaded.model->config();
-  FT_RETURN_IF_ERROR(CheckOrigin(model, receipt));
+  FT_RETURN_IF_ERROR(CheckReceiptOrigin(model, receipt));
   FT_RETURN_IF_ERROR(CheckTokens(receipt, config));
-  FT_ASSIGN_OR_RETURN(const AdapterUse adapter, AdapterOf(receipt, loaded));
+  FT_ASSIGN_OR_RETURN(const AdapterUse adapter, AdapterOfReceipt(receipt, loaded));
   SamplingParams sampling = receipt.sampling;
   FT_RETURN_IF_ERROR(ValidateSamplingParams(sampling, config.vocabulary));
   if (!receipt.grammar.empty()) {

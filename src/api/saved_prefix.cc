@@ -72,8 +72,8 @@ std::string NumbersOf(const LanguageModel& model, const std::string& layout) {
                      KvFormatName(backend.kv_format()), layout);
 }
 
-PrefixFileHead HeadOf(const LanguageModel& model, const CachedText& text,
-                      const std::string& layout) {
+PrefixFileHead PrefixHead(const LanguageModel& model, const CachedText& text,
+                          const std::string& layout) {
   const LoadedModel& loaded = model.loaded();
   PrefixFileHead head{.model = FingerprintText(loaded.identity.model),
                       .numbers = NumbersOf(model, layout),
@@ -107,8 +107,8 @@ Status MayReplace(const std::string& path, const std::string& owner) {
   return {};
 }
 
-Result<AdapterUse> AdapterOf(const PrefixFileHead& head, const LoadedModel& loaded,
-                             const std::string& name) {
+Result<AdapterUse> AdapterOfPrefix(const PrefixFileHead& head, const LoadedModel& loaded,
+                                   const std::string& name) {
   if (head.adapter.empty()) return AdapterUse{};
   const auto found = std::ranges::find(loaded.adapter_fingerprints, head.adapter);
   if (found == loaded.adapter_fingerprints.end()) {
@@ -137,8 +137,8 @@ Status CheckFits(const PrefixFileHead& head, const PrefixFileHead& own, int voca
   return {};
 }
 
-Status CheckOrigin(const PrefixFileHead& head, const LanguageModel& model, const std::string& owner,
-                   const std::string& name) {
+Status CheckPrefixOrigin(const PrefixFileHead& head, const LanguageModel& model,
+                         const std::string& owner, const std::string& name) {
   if (head.owner != owner) {
     return InvalidInput(fmt::format("'{}' holds a text of somebody else's", name));
   }
@@ -167,7 +167,7 @@ Result<SavedPrefix> SavePrefix(const LanguageModel& model, Engine& engine, const
                     "keeps whole blocks of {}",
                     text.tokens.size(), kBlockSize));
   }
-  PrefixFileHead head = HeadOf(model, text, transfer->Layout());
+  PrefixFileHead head = PrefixHead(model, text, transfer->Layout());
   head.blocks = static_cast<std::uint32_t>(blocks);
   head.bytes = transfer.BytesOf(0, blocks, blocks);
   FT_ASSIGN_OR_RETURN(FileReplacement file, FileReplacement::Begin(path, kPrivateFile));
@@ -209,11 +209,11 @@ Result<SavedPrefix> RestorePrefix(const LanguageModel& model, Engine& engine, st
   FT_ASSIGN_OR_RETURN(const auto mapped, MappedFile::Open(path, WhenLost::kZeros));
   FT_ASSIGN_OR_RETURN(const PrefixFile file, ParsePrefixFile(mapped->bytes(), name));
   const PrefixFileHead& head = file.head;
-  FT_RETURN_IF_ERROR(CheckOrigin(head, model, owner, name));
+  FT_RETURN_IF_ERROR(CheckPrefixOrigin(head, model, owner, name));
   CachedText text{.tokens = head.tokens, .scope = scope, .owner = owner};
-  FT_ASSIGN_OR_RETURN(text.adapter, AdapterOf(head, model.loaded(), name));
+  FT_ASSIGN_OR_RETURN(text.adapter, AdapterOfPrefix(head, model.loaded(), name));
   Transfer transfer(engine, {scope, text.adapter}, text.tokens, on_engine);
-  FT_RETURN_IF_ERROR(CheckFits(head, HeadOf(model, text, transfer->Layout()),
+  FT_RETURN_IF_ERROR(CheckFits(head, PrefixHead(model, text, transfer->Layout()),
                                model.facts().vocabulary, engine.limits().context, name));
   FT_RETURN_IF_ERROR(CheckPrefixDigest(mapped->bytes(), name));
   // The text's last token has nothing there: it was not computed when the text was saved.

@@ -28,7 +28,7 @@ class SilentListener : public RequestListener {
 
 constexpr int kTokens = 400;  // Of each sequence of the batch that is looked at.
 
-struct Case {
+struct AllocationCase {
   Mode mode;
   float temperature = 0;
   int batch = 1;
@@ -40,7 +40,7 @@ struct Case {
   int warming_tokens = 3;
 };
 
-void ExpectNoneInSteadyState(const Case& test, const DraftOptions& draft) {
+void ExpectNoneInSteadyState(const AllocationCase& test, const DraftOptions& draft) {
   const auto [mode, temperature, batch, width, lossy, warming_tokens] = test;
   auto engine = MakeEngine(
       mode,

@@ -8,9 +8,7 @@
 namespace foretoken {
 namespace {
 
-constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
-constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
-constexpr StopRules kStop{.max_tokens = 96, .ignore_eos = true};
+constexpr StopRules kComposedStop{.max_tokens = 96, .ignore_eos = true};
 
 // The target itself, in fewer bits: a large draft, for which the bundled one may draft.
 DraftOptions TargetAsDraft() {
@@ -31,13 +29,13 @@ struct Outcomes {
   std::int64_t rounds = 0;
 };
 
-Outcomes Decode(Mode mode, EngineConfig config, const std::vector<DraftOptions>& drafts,
-                float temperature) {
+Outcomes DecodeComposed(Mode mode, EngineConfig config, const std::vector<DraftOptions>& drafts,
+                        float temperature) {
   auto engine = MakeEngine(std::span(&mode, 1), config, BundledTarget(), drafts);
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
   Outcomes outcomes;
   for (const auto& output :
-       Generate(**engine, StoryPrompts(), {.temperature = temperature, .seed = 5}, kStop)) {
+       Generate(**engine, StoryPrompts(), {.temperature = temperature, .seed = 5}, kComposedStop)) {
     outcomes.tokens.push_back(output.tokens);
     outcomes.accepted += output.stats.accepted;
     outcomes.rounds += output.stats.rounds;
@@ -49,10 +47,10 @@ TEST(StagedEngine, ThreeStagesAreAcceptedAsTheFirstIsAlone) {
   const std::vector<DraftOptions> drafts = {TargetAsDraft(), BundledDraft()};
   for (const float temperature : {0.0F, 0.8F}) {
     const EngineConfig config{.max_batch = 3};
-    const Outcomes sd = Decode(Mode::kSd, config, drafts, temperature);
-    const Outcomes staged = Decode(kStaged, config, drafts, temperature);
+    const Outcomes sd = DecodeComposed(Mode::kSd, config, drafts, temperature);
+    const Outcomes staged = DecodeComposed(kStaged, config, drafts, temperature);
     EXPECT_EQ(staged.tokens, sd.tokens);
-    EXPECT_EQ(staged.tokens, Decode(Mode::kAr, config, {}, temperature).tokens);
+    EXPECT_EQ(staged.tokens, DecodeComposed(Mode::kAr, config, {}, temperature).tokens);
     EXPECT_EQ(staged.accepted, sd.accepted);
     EXPECT_EQ(staged.rounds, sd.rounds);
   }
@@ -62,8 +60,8 @@ TEST(StagedEngine, ThreeStagesAreAcceptedAsTheFirstIsAlone) {
 TEST(StagedEngine, UnderRejectionTheOutputIsThatOfItsFirstStage) {
   const std::vector<DraftOptions> drafts = {TargetAsDraft(), BundledDraft()};
   const EngineConfig config{.max_batch = 3, .verification = Verification::kRejection};
-  const Outcomes sd = Decode(Mode::kSd, config, drafts, 0.9F);
-  const Outcomes staged = Decode(kStaged, config, drafts, 0.9F);
+  const Outcomes sd = DecodeComposed(Mode::kSd, config, drafts, 0.9F);
+  const Outcomes staged = DecodeComposed(kStaged, config, drafts, 0.9F);
   EXPECT_EQ(staged.tokens, sd.tokens);
   EXPECT_EQ(staged.accepted, sd.accepted);
 }
@@ -93,10 +91,10 @@ TEST(StagedEngine, RefusesWhatCannotBeStages) {
 // The clock decides how much a member is asked for, so this says no more.
 TEST(EnsembleEngine, IsAcceptedMoreThanPromptLookup) {
   const std::vector<DraftOptions> drafts = {BundledDraft()};
-  const Outcomes sd = Decode(Mode::kSd, {.max_batch = 2}, drafts, 0);
-  const Outcomes ngram = Decode(Mode::kNgram, {.max_batch = 2}, drafts, 0);
+  const Outcomes sd = DecodeComposed(Mode::kSd, {.max_batch = 2}, drafts, 0);
+  const Outcomes ngram = DecodeComposed(Mode::kNgram, {.max_batch = 2}, drafts, 0);
   const EngineConfig config{.plan = {.speculation_length = 16}, .max_batch = 2};
-  const Outcomes both = Decode(kEnsemble, config, drafts, 0);
+  const Outcomes both = DecodeComposed(kEnsemble, config, drafts, 0);
   EXPECT_EQ(both.tokens, sd.tokens);
   EXPECT_GT(both.accepted * ngram.rounds, ngram.accepted * both.rounds);
 }
@@ -104,8 +102,9 @@ TEST(EnsembleEngine, IsAcceptedMoreThanPromptLookup) {
 TEST(EnsembleEngine, UnderRejectionTextsAreProposedByMembersThatFollowThem) {
   const std::vector<DraftOptions> drafts = {BundledDraft()};
   const EngineConfig config{.max_batch = 2, .verification = Verification::kRejection};
-  EXPECT_EQ(Decode(kEnsemble, config, drafts, 0).tokens, Decode(Mode::kAr, config, {}, 0).tokens);
-  EXPECT_GT(Decode(kEnsemble, config, drafts, 0.9F).accepted, 0);
+  EXPECT_EQ(DecodeComposed(kEnsemble, config, drafts, 0).tokens,
+            DecodeComposed(Mode::kAr, config, {}, 0).tokens);
+  EXPECT_GT(DecodeComposed(kEnsemble, config, drafts, 0.9F).accepted, 0);
   EXPECT_EQ(Refusal(kEnsemble,
                     {.max_batch = 1,
                      .ensemble = {DrafterId::kModel},

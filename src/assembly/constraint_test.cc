@@ -38,14 +38,14 @@ std::shared_ptr<TokenConstraint> Compile(const std::string& grammar) {
   return *constraint;
 }
 
-bool Matches(const std::string& grammar, const std::string& text, bool whole) {
+bool MatchesText(const std::string& grammar, const std::string& text, bool whole) {
   const auto automaton = Automaton::Compile(*ParseGrammar(grammar), 16);
   StateGraph graph(&*automaton);
   const auto state = graph.Next(graph.start(), text);
   return whole ? graph.MayEnd(state) : state != StateGraph::kDead;
 }
 
-struct Setting {
+struct ConstraintSetting {
   std::string name;
   SamplingParams sampling;
   std::string grammar;
@@ -53,7 +53,7 @@ struct Setting {
   bool continues_text = true;
 };
 
-std::vector<Setting> Settings() {
+std::vector<ConstraintSetting> ConstraintSettings() {
   const std::string json = JsonObjectGrammar();
   SamplingParams shaped{.temperature = 0.9F, .top_k = 40, .top_p = 0.9F, .seed = 5};
   shaped.repetition_penalty = 1.1F;
@@ -73,7 +73,7 @@ std::vector<Setting> Settings() {
 
 // `preempt_every` so many steps a sequence must make room; 0: none.
 std::vector<Collector::Output> RunAll(
-    Engine& engine, const Setting& setting,
+    Engine& engine, const ConstraintSetting& setting,
     const std::vector<std::vector<Token>>& prompts = StoryPrompts(), int preempt_every = 0) {
   Collector collector;
   std::vector<SequenceId> ids;
@@ -95,7 +95,7 @@ std::vector<Collector::Output> RunAll(
   return Finish(engine, &collector, ids);
 }
 
-const std::vector<Collector::Output>& Truth(const Setting& setting) {
+const std::vector<Collector::Output>& ConstraintTruth(const ConstraintSetting& setting) {
   static std::map<std::string, std::vector<Collector::Output>> known;
   auto& truth = known[setting.name];
   if (truth.empty()) {
@@ -106,16 +106,16 @@ const std::vector<Collector::Output>& Truth(const Setting& setting) {
   return truth;
 }
 
-struct Case {
+struct ConstraintCase {
   std::string name;
   Mode mode;
   EngineConfig options;
   std::int64_t delay_us = 0;
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const ConstraintCase& test, std::ostream* out) { *out << test.name; }
 
-class Constrained : public testing::TestWithParam<Case> {};
+class Constrained : public testing::TestWithParam<ConstraintCase> {};
 
 TEST_P(Constrained, EveryTokenEqualsAr) {
   EngineConfig options = GetParam().options;
@@ -123,12 +123,12 @@ TEST_P(Constrained, EveryTokenEqualsAr) {
   const auto engine = MakeEngine(GetParam().mode, options, BundledTarget(), BundledDraft());
   ASSERT_TRUE(engine.ok()) << engine.error().message;
   int accepted = 0;
-  for (const Setting& setting : Settings()) {
+  for (const ConstraintSetting& setting : ConstraintSettings()) {
     const auto outputs = RunAll(**engine, setting);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      EXPECT_EQ(outputs[i].tokens, Truth(setting)[i].tokens) << setting.name << " " << i;
-      EXPECT_EQ(outputs[i].text, Truth(setting)[i].text) << setting.name << " " << i;
-      EXPECT_EQ(outputs[i].reason, Truth(setting)[i].reason) << setting.name << " " << i;
+      EXPECT_EQ(outputs[i].tokens, ConstraintTruth(setting)[i].tokens) << setting.name << " " << i;
+      EXPECT_EQ(outputs[i].text, ConstraintTruth(setting)[i].text) << setting.name << " " << i;
+      EXPECT_EQ(outputs[i].reason, ConstraintTruth(setting)[i].reason) << setting.name << " " << i;
       accepted += outputs[i].stats.accepted;
     }
   }
@@ -140,50 +140,54 @@ TEST_P(Constrained, EveryTokenEqualsAr) {
 INSTANTIATE_TEST_SUITE_P(
     Modes, Constrained,
     testing::Values(
-        Case{"ArBatch4", Mode::kAr, {.max_batch = 4}}, Case{"Sd", Mode::kSd, {.max_batch = 3}},
-        Case{"Ssd", Mode::kSsd, {.max_batch = 3}},
-        Case{"SsdNgram", Mode::kSsd, {.plan = {.fallback = Fallback::kNgram}, .max_batch = 2}},
-        Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, 3000},
-        Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
-        Case{"SdTree", Mode::kSd, {.plan = {.tree_width = 3}, .max_batch = 2}},
-        Case{"SsdTree", Mode::kSsd, {.plan = {.tree_width = 3}, .max_batch = 3}},
-        Case{"SdTreeTinyPool",
-             Mode::kSd,
-             {.plan = {.tree_width = 3}, .max_batch = 5, .max_context = 160, .kv_tokens = 192}},
-        Case{"Sssd", Mode::kSssd, {.plan = {.lookahead = 15}, .max_batch = 3}},
-        Case{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
-        Case{"Jacobi", {Schedule::kBefore, DrafterId::kJacobi}, {.max_batch = 2}},
-        Case{"Lookahead", {Schedule::kBefore, DrafterId::kLookahead}, {.max_batch = 3}},
-        Case{"Recycle",
-             {Schedule::kBefore, DrafterId::kRecycle},
-             {.plan = {.lookahead = 12}, .max_batch = 3}},
-        Case{"Racer",
-             {Schedule::kBefore, DrafterId::kRacer},
-             {.plan = {.lookahead = 12}, .max_batch = 3}},
-        Case{"Protocol",
-             {Schedule::kBefore, DrafterId::kProtocol},
-             {.plan = {.lookahead = 12}, .max_batch = 3}},
-        Case{"Auto", Mode::kAuto, {.max_batch = 3}}),
+        ConstraintCase{"ArBatch4", Mode::kAr, {.max_batch = 4}},
+        ConstraintCase{"Sd", Mode::kSd, {.max_batch = 3}},
+        ConstraintCase{"Ssd", Mode::kSsd, {.max_batch = 3}},
+        ConstraintCase{
+            "SsdNgram", Mode::kSsd, {.plan = {.fallback = Fallback::kNgram}, .max_batch = 2}},
+        ConstraintCase{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, 3000},
+        ConstraintCase{
+            "SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
+        ConstraintCase{"SdTree", Mode::kSd, {.plan = {.tree_width = 3}, .max_batch = 2}},
+        ConstraintCase{"SsdTree", Mode::kSsd, {.plan = {.tree_width = 3}, .max_batch = 3}},
+        ConstraintCase{
+            "SdTreeTinyPool",
+            Mode::kSd,
+            {.plan = {.tree_width = 3}, .max_batch = 5, .max_context = 160, .kv_tokens = 192}},
+        ConstraintCase{"Sssd", Mode::kSssd, {.plan = {.lookahead = 15}, .max_batch = 3}},
+        ConstraintCase{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
+        ConstraintCase{"Jacobi", {Schedule::kBefore, DrafterId::kJacobi}, {.max_batch = 2}},
+        ConstraintCase{"Lookahead", {Schedule::kBefore, DrafterId::kLookahead}, {.max_batch = 3}},
+        ConstraintCase{"Recycle",
+                       {Schedule::kBefore, DrafterId::kRecycle},
+                       {.plan = {.lookahead = 12}, .max_batch = 3}},
+        ConstraintCase{"Racer",
+                       {Schedule::kBefore, DrafterId::kRacer},
+                       {.plan = {.lookahead = 12}, .max_batch = 3}},
+        ConstraintCase{"Protocol",
+                       {Schedule::kBefore, DrafterId::kProtocol},
+                       {.plan = {.lookahead = 12}, .max_batch = 3}},
+        ConstraintCase{"Auto", Mode::kAuto, {.max_batch = 3}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Constraint, OutputsMatchAndEndWithTheGrammar) {
   int ended = 0;
-  for (const Setting& setting : Settings()) {
-    for (const Collector::Output& output : Truth(setting)) {
+  for (const ConstraintSetting& setting : ConstraintSettings()) {
+    for (const Collector::Output& output : ConstraintTruth(setting)) {
       const bool whole = output.reason == FinishReason::kGrammarEnd;
       ended += whole ? 1 : 0;
       // The prompts continue: their text's own leading space would show.
-      EXPECT_TRUE(Matches(setting.grammar, output.text, whole)) << setting.name << output.text;
+      EXPECT_TRUE(MatchesText(setting.grammar, output.text, whole)) << setting.name << output.text;
     }
   }
   EXPECT_GT(ended, 5);
 }
 
 TEST(Constraint, ThoughtsEndWithTheirBudget) {
-  for (const Setting& setting : Settings()) {
+  for (const ConstraintSetting& setting : ConstraintSettings()) {
     if (setting.grammar != kThoughtsGrammar && setting.grammar != kBegunThoughtsGrammar) continue;
     const bool begun = setting.grammar == kBegunThoughtsGrammar;
-    for (const Collector::Output& output : Truth(setting)) {
+    for (const Collector::Output& output : ConstraintTruth(setting)) {
       EXPECT_THAT(output.text, testing::HasSubstr(begun ? "--)" : ")"));
       const std::size_t end = output.text.find(begun ? "--)" : " Enough.)");
       EXPECT_LT(end, begun ? 140 : 90) << output.text;
@@ -204,7 +208,7 @@ TEST(Constraint, BudgetsHoldThroughPreemptionAndThePrefixCache) {
       {Mode::kAr, {}},    {Mode::kSd, {}},    {Mode::kSd, tree},
       {Mode::kSsd, {}},   {Mode::kSsd, tree}, {Mode::kSssd, {.lookahead = 15}},
       {Mode::kNgram, {}}, {Mode::kAuto, {}}};
-  for (const Setting& setting : Settings()) {
+  for (const ConstraintSetting& setting : ConstraintSettings()) {
     if (setting.grammar != kThoughtsGrammar && setting.grammar != kBegunThoughtsGrammar) continue;
     const auto truth = RunAll(**alone, setting, prompts);
     for (const auto& [mode, plan] : plans) {
@@ -263,10 +267,10 @@ class TreeDrafter : public Drafter {
 };
 
 TEST(Constraint, TreesAreVerifiedUnderIt) {
-  const Setting setting = Settings()[1];
+  const ConstraintSetting setting = ConstraintSettings()[1];
   std::vector<std::vector<Token>> full = StoryPrompts();
   for (std::size_t i = 0; i < full.size(); ++i) {
-    const auto& tokens = Truth(setting)[i].tokens;
+    const auto& tokens = ConstraintTruth(setting)[i].tokens;
     full[i].insert(full[i].end(), tokens.begin(), tokens.end());
   }
   LoadedModel* target = BundledTarget();
@@ -278,7 +282,7 @@ TEST(Constraint, TreesAreVerifiedUnderIt) {
   ASSERT_TRUE(engine.ok()) << engine.error().message;
   const auto outputs = RunAll(**engine, setting);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    EXPECT_EQ(outputs[i].tokens, Truth(setting)[i].tokens);
+    EXPECT_EQ(outputs[i].tokens, ConstraintTruth(setting)[i].tokens);
     EXPECT_GT(outputs[i].stats.acceptance_length(), 3);
   }
 }
@@ -298,11 +302,11 @@ TEST(Constraint, RefusesWhatDoesNotGoWithIt) {
 constexpr const char* kAmbiguousGrammar = "root ::= x \"!\"\nx ::= [a-zA-Z ,.] x? x?";
 
 TEST(Constraint, AGrammarTooAmbiguousEndsTheSameInEveryMode) {
-  const Setting setting{.name = "ambiguous",
-                        .sampling = {.temperature = 1.0F, .seed = 8},
-                        .grammar = kAmbiguousGrammar,
-                        .stop = {.max_tokens = 150}};
-  const auto& truth = Truth(setting);
+  const ConstraintSetting setting{.name = "ambiguous",
+                                  .sampling = {.temperature = 1.0F, .seed = 8},
+                                  .grammar = kAmbiguousGrammar,
+                                  .stop = {.max_tokens = 150}};
+  const auto& truth = ConstraintTruth(setting);
   for (const Collector::Output& output : truth) {
     EXPECT_EQ(output.reason, FinishReason::kGrammarStuck);
     EXPECT_GT(output.tokens.size(), 5);
@@ -443,7 +447,7 @@ TEST(Constraint, OutputsOfSchemasWithoutBoundsValidateOrAreTheBeginningOfSuch) {
     ASSERT_EQ(outputs[i].tokens, truth[i].tokens) << schema.dump(2);
     const bool whole = EndedByItself(truth[i]);
     cut += whole ? 0 : 1;
-    ASSERT_TRUE(Matches(grammar, truth[i].text, whole)) << truth[i].text << schema.dump(2);
+    ASSERT_TRUE(MatchesText(grammar, truth[i].text, whole)) << truth[i].text << schema.dump(2);
     if (!whole) continue;
     const auto value = nlohmann::ordered_json::parse(truth[i].text, nullptr, false);
     ASSERT_TRUE(Validates(schema, schema, value)) << truth[i].text << " of " << schema.dump(2);

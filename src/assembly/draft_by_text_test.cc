@@ -17,12 +17,10 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr StopRules kStop{.max_tokens = 40};
-constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
-constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
+constexpr StopRules kByTextStop{.max_tokens = 40};
 
 // The bundled draft's tokens under other ids, by text.
-DraftOptions Reversed() {
+DraftOptions ReversedByText() {
   static const DraftVariant variant(DraftVariant::Reversed());
   DraftOptions options = variant.Options();
   options.by_text = true;
@@ -42,7 +40,7 @@ DraftOptions Letters() {
   return variant.Options();
 }
 
-std::vector<std::vector<Token>> Prompts() {
+std::vector<std::vector<Token>> OddPrompts() {
   std::vector<std::vector<Token>> prompts = StoryPrompts();
   const char* odd = "Lily said: “naïve café” — 你好 \U0001F600\U0001F680 and then";
   prompts.push_back(BundledTarget()->tokenizer->Encode(odd, true, false));
@@ -51,10 +49,10 @@ std::vector<std::vector<Token>> Prompts() {
   return prompts;
 }
 
-std::vector<std::vector<Token>> Generated(Mode mode, const EngineConfig& options,
-                                          const DraftOptions& draft,
-                                          const SamplingParams& sampling) {
-  return TokensOf(Generate(*Make(mode, options, draft), Prompts(), sampling, kStop));
+std::vector<std::vector<Token>> GeneratedByText(Mode mode, const EngineConfig& options,
+                                                const DraftOptions& draft,
+                                                const SamplingParams& sampling) {
+  return TokensOf(Generate(*Make(mode, options, draft), OddPrompts(), sampling, kByTextStop));
 }
 
 TEST(DraftByText, TheTokensAreTheTargets) {
@@ -63,24 +61,24 @@ TEST(DraftByText, TheTokensAreTheTargets) {
   const EngineConfig preempted{.max_batch = 5, .max_context = 160, .kv_tokens = 192};
   for (const float temperature : {0.0F, 0.7F, 1.3F}) {
     const SamplingParams sampling{.temperature = temperature, .seed = 31};
-    const auto truth = Generated(Mode::kAr, {}, {}, sampling);
+    const auto truth = GeneratedByText(Mode::kAr, {}, {}, sampling);
     for (const EngineConfig& options : {chain, batch, preempted}) {
-      EXPECT_EQ(Generated(Mode::kSd, options, Reversed(), sampling), truth);
+      EXPECT_EQ(GeneratedByText(Mode::kSd, options, ReversedByText(), sampling), truth);
     }
-    EXPECT_EQ(Generated(Mode::kSd, preempted, Letters(), sampling), truth);
-    EXPECT_EQ(Generated(kEnsemble, batch, Reversed(), sampling), truth);
+    EXPECT_EQ(GeneratedByText(Mode::kSd, preempted, Letters(), sampling), truth);
+    EXPECT_EQ(GeneratedByText(kEnsemble, batch, ReversedByText(), sampling), truth);
   }
 }
 
 // Greedy, one vocabulary in two orders: the same guesses but for what the end of a text hides.
 TEST(DraftByText, IsRightAsOftenAsByTokens) {
-  DraftOptions by_tokens = Reversed();
+  DraftOptions by_tokens = ReversedByText();
   by_tokens.by_text = false;
   std::vector<std::int64_t> accepted;
-  for (const DraftOptions& draft : {by_tokens, Reversed()}) {
+  for (const DraftOptions& draft : {by_tokens, ReversedByText()}) {
     const auto engine = Make(Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 1}, draft);
     std::int64_t sum = 0;
-    for (const auto& output : Generate(*engine, StoryPrompts(), {}, kStop)) {
+    for (const auto& output : Generate(*engine, StoryPrompts(), {}, kByTextStop)) {
       sum += output.stats.accepted;
     }
     accepted.push_back(sum);
@@ -92,7 +90,7 @@ TEST(DraftByText, IsRightAsOftenAsByTokens) {
 // A drafter that has followed a text, taking tokens back where they changed, has the keys of the
 // text as it is: it says what one says that reads the text anew.
 TEST(DraftByText, TheDraftHasReadTheTextAsItIs) {
-  for (const DraftOptions& options : {Reversed(), Letters()}) {
+  for (const DraftOptions& options : {ReversedByText(), Letters()}) {
     auto opened = FitByText(BundledTarget()->tokenizer, OpenModel(options.source).value());
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     const auto draft =
@@ -122,7 +120,7 @@ TEST(DraftByText, TheDraftHasReadTheTextAsItIs) {
     };
     std::mt19937 random(5);
     const auto lived = make();
-    std::vector<Token> text = Prompts().back();
+    std::vector<Token> text = OddPrompts().back();
     int proposed = 0;
     for (int round = 0; round < 40; ++round) {
       const std::vector<Token> guess = propose(*lived, text);
@@ -143,8 +141,10 @@ TEST(DraftByText, TheDraftHasReadTheTextAsItIs) {
 // greedy one is the target's, and that others end.
 TEST(DraftByText, IsVerifiedByRejectionToo) {
   const EngineConfig options{.max_batch = 2, .verification = Verification::kRejection};
-  EXPECT_EQ(Generated(Mode::kSd, options, Reversed(), {}), Generated(Mode::kAr, {}, {}, {}));
-  for (const auto& tokens : Generated(Mode::kSd, options, Reversed(), {.temperature = 1.0F})) {
+  EXPECT_EQ(GeneratedByText(Mode::kSd, options, ReversedByText(), {}),
+            GeneratedByText(Mode::kAr, {}, {}, {}));
+  for (const auto& tokens :
+       GeneratedByText(Mode::kSd, options, ReversedByText(), {.temperature = 1.0F})) {
     EXPECT_FALSE(tokens.empty());
   }
 }
@@ -156,9 +156,9 @@ word ::= "once" | "park" | "little" | "happily" | "forest" | "dragon" | "bird")"
   const auto outputs = [&](Mode mode, const DraftOptions& draft) {
     SamplingParams sampling{.temperature = 1.0F, .seed = 4};
     sampling.constraint = constraint.value();
-    return Generated(mode, {.max_batch = 2}, draft, sampling);
+    return GeneratedByText(mode, {.max_batch = 2}, draft, sampling);
   };
-  EXPECT_EQ(outputs(Mode::kSd, Reversed()), outputs(Mode::kAr, {}));
+  EXPECT_EQ(outputs(Mode::kSd, ReversedByText()), outputs(Mode::kAr, {}));
 }
 
 TEST(DraftByText, IsDoneWhereTooLittleIsSharedAndSaysSo) {
@@ -174,10 +174,10 @@ TEST(DraftByText, IsDoneWhereTooLittleIsSharedAndSaysSo) {
   };
   EXPECT_THAT(refused(Mode::kSsd, Letters()), HasSubstr("tokens of its own: take mode sd"));
   EXPECT_THAT(refused(kStaged, Letters()), HasSubstr("cannot be a stage: it drafts by text"));
-  DraftOptions limited = Reversed();
+  DraftOptions limited = ReversedByText();
   limited.source.draft_vocabulary.most = 100;
   EXPECT_THAT(refused(Mode::kSd, limited), HasSubstr("leave --draft-vocab out"));
-  DraftOptions random = Reversed();
+  DraftOptions random = ReversedByText();
   random.source = {.synthetic = "draft-2m"};
   EXPECT_THAT(refused(Mode::kSd, random), testing::Not(IsEmpty()));
   EXPECT_FALSE(LoadDraftApart(BundledTarget(), Letters()).ok());
@@ -195,8 +195,8 @@ TEST(DraftByText, AutoDraftsByTextBeforePassesOnly) {
   EXPECT_TRUE(engine->Offers(Mode::kSd));
   EXPECT_FALSE(engine->Offers(Mode::kSsd));
   const SamplingParams sampling{.temperature = 0.7F, .seed = 31};
-  EXPECT_EQ(TokensOf(Generate(*engine, Prompts(), sampling, kStop)),
-            Generated(Mode::kAr, {}, {}, sampling));
+  EXPECT_EQ(TokensOf(Generate(*engine, OddPrompts(), sampling, kByTextStop)),
+            GeneratedByText(Mode::kAr, {}, {}, sampling));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "assembly/engine_testing.h"
 #include "base/temporary_testing.h"
+#include "model/model_testing.h"
 #include "weights/weights_testing.h"
 
 namespace foretoken {
@@ -138,5 +139,28 @@ class DraftVariant {
   std::vector<Token> tokens_;
   TemporaryFolder folder_;
 };
+
+/// That of them.
+inline const DraftVariant& ReversedVariant() {
+  static const DraftVariant variant(DraftVariant::Reversed());
+  return variant;
+}
+
+inline constexpr StopRules kVariantStop{.max_tokens = 64};
+
+/// What the stories' prompts are continued by.
+inline std::vector<std::vector<Token>> GeneratedStories(Mode mode, const EngineConfig& options,
+                                                        const DraftOptions& draft,
+                                                        const SamplingParams& sampling) {
+  return TokensOf(Generate(*Make(mode, options, draft), StoryPrompts(), sampling, kVariantStop));
+}
+
+/// The logits of all positions of the first story's prompt.
+inline std::vector<float> StoryLogits(const LoadedModel& loaded) {
+  const std::vector<Token> prompt = StoryPrompts()[0];
+  SequenceRunner runner(loaded.model.get(), static_cast<int>(prompt.size()));
+  const float* logits = runner.Append(prompt);
+  return {logits, logits + prompt.size() * DraftVariant::kAll};
+}
 
 }  // namespace foretoken

@@ -20,13 +20,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr StopRules kStop{.max_tokens = 64};
-
-const DraftVariant& Reversed() {
-  static const DraftVariant variant(DraftVariant::Reversed());
-  return variant;
-}
-
 // Every seventh word is not there, and others are.
 constexpr bool Lacks(Token token) { return token >= DraftVariant::kWords && token % 7 == 3; }
 
@@ -52,39 +45,26 @@ std::unique_ptr<LoadedModel> LoadFitted(const ModelSource& source, Precision pre
       .value();
 }
 
-std::vector<float> LogitsOf(const LoadedModel& loaded) {
-  const std::vector<Token> prompt = StoryPrompts()[0];
-  SequenceRunner runner(loaded.model.get(), static_cast<int>(prompt.size()));
-  const float* logits = runner.Append(prompt);
-  return {logits, logits + prompt.size() * DraftVariant::kAll};
-}
-
-std::vector<std::vector<Token>> Generated(Mode mode, const EngineConfig& options,
-                                          const DraftOptions& draft,
-                                          const SamplingParams& sampling) {
-  return TokensOf(Generate(*Make(mode, options, draft), StoryPrompts(), sampling, kStop));
-}
-
 TEST(DraftVocabulary, ADraftUnderOtherIdsIsTheSameModel) {
   for (const Precision precision : {Precision::kBF16, Precision::kF32, Precision::kPortable}) {
     for (const char* weights : {"", "q8_0", "q4_k_m"}) {
       const ModelSource bundled{.path = BundledModel("demo-draft"), .weights = weights};
-      const ModelSource reversed{.path = Reversed().path(), .weights = weights};
-      EXPECT_EQ(LogitsOf(*LoadFitted(reversed, precision)),
-                LogitsOf(*LoadFitted(bundled, precision)))
+      const ModelSource reversed{.path = ReversedVariant().path(), .weights = weights};
+      EXPECT_EQ(StoryLogits(*LoadFitted(reversed, precision)),
+                StoryLogits(*LoadFitted(bundled, precision)))
           << PrecisionName(precision) << weights;
     }
   }
 }
 
 TEST(DraftVocabulary, IsTheTargetsInAllButWeights) {
-  const auto fitted = LoadFitted({.path = Reversed().path()}, Precision::kBF16);
+  const auto fitted = LoadFitted({.path = ReversedVariant().path()}, Precision::kBF16);
   const LoadedModel& target = *BundledTarget();
   EXPECT_EQ(fitted->tokenizer, target.tokenizer);
   EXPECT_EQ(fitted->model->config().eos, target.model->config().eos);
   EXPECT_EQ(fitted->model->config().bos, target.model->config().bos);
   // Told apart from the same files fitted to other tokens.
-  const auto unfitted = OpenModel({.path = Reversed().path()});
+  const auto unfitted = OpenModel({.path = ReversedVariant().path()});
   EXPECT_NE(fitted->identity, unfitted->identity);
 }
 
@@ -97,9 +77,9 @@ TEST(DraftVocabulary, UnderOtherIdsSdAcceptsTheSameTokens) {
   for (const EngineConfig& options : {chain, tree, rejection}) {
     for (const SamplingParams& sampling : {greedy, noisy}) {
       const auto one = Make(Mode::kSd, options, BundledDraft());
-      const auto other = Make(Mode::kSd, options, Reversed().Options());
-      const auto expected = Generate(*one, StoryPrompts(), sampling, kStop);
-      const auto outputs = Generate(*other, StoryPrompts(), sampling, kStop);
+      const auto other = Make(Mode::kSd, options, ReversedVariant().Options());
+      const auto expected = Generate(*one, StoryPrompts(), sampling, kVariantStop);
+      const auto outputs = Generate(*other, StoryPrompts(), sampling, kVariantStop);
       ASSERT_EQ(outputs.size(), expected.size());
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         EXPECT_EQ(outputs[i].tokens, expected[i].tokens);
@@ -115,9 +95,9 @@ TEST(DraftVocabulary, UnderOtherIdsSdAcceptsTheSameTokens) {
 
 TEST(DraftVocabulary, WhatADraftLacksItNeverSays) {
   const auto fitted = LoadFitted({.path = Lacking().path()}, Precision::kBF16);
-  const std::vector<float> logits = LogitsOf(*fitted);
+  const std::vector<float> logits = StoryLogits(*fitted);
   const std::vector<float> whole =
-      LogitsOf(*LoadFitted({.path = BundledModel("demo-draft")}, Precision::kBF16));
+      StoryLogits(*LoadFitted({.path = BundledModel("demo-draft")}, Precision::kBF16));
   ASSERT_EQ(logits.size(), whole.size());
   std::set<Token> lacked;
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -157,15 +137,16 @@ TEST(DraftVocabulary, WhatADraftLacksItNeverSays) {
 TEST(DraftVocabulary, WhateverADraftLacksTheTokensAreTheSame) {
   for (const float temperature : {0.0F, 1.0F}) {
     const SamplingParams sampling{.temperature = temperature, .seed = 21};
-    const auto truth = Generated(Mode::kAr, {}, {}, sampling);
+    const auto truth = GeneratedStories(Mode::kAr, {}, {}, sampling);
     bool lacked = false;
     for (const auto& tokens : truth) lacked = lacked || std::ranges::any_of(tokens, Lacks);
     EXPECT_TRUE(lacked) << "the test would not see much";
-    for (const DraftVariant* variant : {&Lacking(), &Reversed()}) {
+    for (const DraftVariant* variant : {&Lacking(), &ReversedVariant()}) {
       const DraftOptions draft = variant->Options();
-      EXPECT_EQ(Generated(Mode::kSd, {.max_batch = 3}, draft, sampling), truth);
-      EXPECT_EQ(Generated(Mode::kSsd, {.max_batch = 1}, draft, sampling), truth);
-      EXPECT_EQ(Generated(Mode::kSsd, {.plan = {.tree_width = 3}, .max_batch = 3}, draft, sampling),
+      EXPECT_EQ(GeneratedStories(Mode::kSd, {.max_batch = 3}, draft, sampling), truth);
+      EXPECT_EQ(GeneratedStories(Mode::kSsd, {.max_batch = 1}, draft, sampling), truth);
+      EXPECT_EQ(GeneratedStories(Mode::kSsd, {.plan = {.tree_width = 3}, .max_batch = 3}, draft,
+                                 sampling),
                 truth);
     }
   }
@@ -182,17 +163,18 @@ word ::= "once" | "park" | "little" | "happily" | "forest" | "dragon" | "bird")"
     for (const auto& prompt : StoryPrompts()) {
       SamplingParams sampling{.temperature = 1.0F, .seed = ids.size()};
       sampling.constraint = BundledTarget()->constraints->Compile(grammar).value();
-      ids.push_back(
-          engine
-              ->Submit(
-                  {.prompt = prompt, .sampling = sampling, .stop = kStop, .listener = &collector})
-              .value());
+      ids.push_back(engine
+                        ->Submit({.prompt = prompt,
+                                  .sampling = sampling,
+                                  .stop = kVariantStop,
+                                  .listener = &collector})
+                        .value());
     }
     return Finish(*engine, &collector, ids);
   };
   const auto truth = outputs(Mode::kAr, {});
   for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
-    for (const DraftVariant* variant : {&Reversed(), &Lacking()}) {
+    for (const DraftVariant* variant : {&ReversedVariant(), &Lacking()}) {
       const auto found = outputs(mode, variant->Options());
       int accepted = 0;
       for (std::size_t i = 0; i < truth.size(); ++i) {

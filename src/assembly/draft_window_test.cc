@@ -21,16 +21,8 @@ using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
-constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
-constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
-constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
-
-ModelSource Self(const std::string& which) {
-  return {.path = BundledModel("demo-target"), .own_drafter = which};
-}
-
 TEST(DraftWindow, LimitsWhatAttentionSees) {
-  const auto opened = [] { return OpenModel(Self("skip=a2")).value(); };
+  const auto opened = [] { return OpenModel(SelfSource("skip=a2")).value(); };
   const auto limited = LimitWindow({16}, opened());
   ASSERT_TRUE(limited.ok());
   EXPECT_EQ(WindowOf(limited->config), 16);
@@ -250,7 +242,7 @@ TEST(DraftWindow, KeysAndValuesAreBounded) {
   EXPECT_EQ(bytes(4096, {128, 33}), of_4k + 2 * block);
 }
 
-struct Case {
+struct WindowCase {
   std::string name;
   Mode mode;
   EngineConfig config;
@@ -258,9 +250,9 @@ struct Case {
   ModelSource draft = {.path = BundledModel("demo-draft")};
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const WindowCase& test, std::ostream* out) { *out << test.name; }
 
-class WindowedDraft : public testing::TestWithParam<Case> {
+class WindowedDraft : public testing::TestWithParam<WindowCase> {
  protected:
   static DraftOptions Windowed(const ModelSource& source) {
     DraftOptions draft = BundledDraft();
@@ -301,7 +293,7 @@ TEST_P(WindowedDraft, EveryTokenOfALongTextEqualsAr) {
   EXPECT_EQ(preemptions > 0, kv_tokens > 0 && kv_tokens < 5 * 400);
 }
 
-EngineConfig With(EngineConfig config, Verification verification) {
+EngineConfig WithVerification(EngineConfig config, Verification verification) {
   config.verification = verification;
   return config;
 }
@@ -309,21 +301,28 @@ EngineConfig With(EngineConfig config, Verification verification) {
 INSTANTIATE_TEST_SUITE_P(
     Modes, WindowedDraft,
     testing::Values(
-        Case{"Sd", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 3}},
-        Case{"SdWithoutAnchors", Mode::kSd, {.max_batch = 3}, {20, 0}},
-        Case{"SdAnchorsOfTwoBlocks", Mode::kSd, {.max_batch = 3}, {40, 33}},
-        Case{"SdTree", Mode::kSd, {.plan = {.lookahead = 5, .tree_width = 3, .max_nodes = 16}}},
-        Case{"SdTinyPool", Mode::kSd, {.max_batch = 5, .max_context = 400, .kv_tokens = 1000}},
-        Case{"Ssd", Mode::kSsd, {.plan = {.lookahead = 4}, .max_batch = 3}},
-        Case{"SsdTree", Mode::kSsd, {.plan = {.lookahead = 5, .tree_width = 3, .max_nodes = 16}}},
-        Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 400, .kv_tokens = 1000}},
-        Case{"Sd2", kSd2, {.plan = {.lookahead = 4}, .max_batch = 3}},
-        Case{"Staged", kStaged, {.max_batch = 3}},
-        Case{"Ensemble", kEnsemble, {.plan = {.speculation_length = 16}, .max_batch = 3}},
-        Case{"Exit", Mode::kSd, {.max_batch = 3}, {.positions = 20}, Self("exit=4")},
-        Case{"ExitDuring", Mode::kSsd, {.max_batch = 3}, {.positions = 20}, Self("exit=4")},
-        Case{"Rejection", Mode::kSd, With({.max_batch = 2}, Verification::kRejection)},
-        Case{"RejectionDuring", Mode::kSsd, With({.max_batch = 2}, Verification::kRejection)}),
+        WindowCase{"Sd", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 3}},
+        WindowCase{"SdWithoutAnchors", Mode::kSd, {.max_batch = 3}, {20, 0}},
+        WindowCase{"SdAnchorsOfTwoBlocks", Mode::kSd, {.max_batch = 3}, {40, 33}},
+        WindowCase{
+            "SdTree", Mode::kSd, {.plan = {.lookahead = 5, .tree_width = 3, .max_nodes = 16}}},
+        WindowCase{
+            "SdTinyPool", Mode::kSd, {.max_batch = 5, .max_context = 400, .kv_tokens = 1000}},
+        WindowCase{"Ssd", Mode::kSsd, {.plan = {.lookahead = 4}, .max_batch = 3}},
+        WindowCase{
+            "SsdTree", Mode::kSsd, {.plan = {.lookahead = 5, .tree_width = 3, .max_nodes = 16}}},
+        WindowCase{
+            "SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 400, .kv_tokens = 1000}},
+        WindowCase{"Sd2", kSd2, {.plan = {.lookahead = 4}, .max_batch = 3}},
+        WindowCase{"Staged", kStaged, {.max_batch = 3}},
+        WindowCase{"Ensemble", kEnsemble, {.plan = {.speculation_length = 16}, .max_batch = 3}},
+        WindowCase{"Exit", Mode::kSd, {.max_batch = 3}, {.positions = 20}, SelfSource("exit=4")},
+        WindowCase{
+            "ExitDuring", Mode::kSsd, {.max_batch = 3}, {.positions = 20}, SelfSource("exit=4")},
+        WindowCase{"Rejection", Mode::kSd,
+                   WithVerification({.max_batch = 2}, Verification::kRejection)},
+        WindowCase{"RejectionDuring", Mode::kSsd,
+                   WithVerification({.max_batch = 2}, Verification::kRejection)}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -15,15 +15,6 @@ namespace {
 
 constexpr Pooling kPoolings[] = {Pooling::kMean, Pooling::kLast};
 
-std::vector<std::vector<Token>> Prompts() {
-  auto prompts = StoryPrompts();
-  prompts.push_back({prompts[0][0]});
-  std::vector<Token> longest;
-  while (longest.size() < 150) longest.insert(longest.end(), prompts[2].begin(), prompts[2].end());
-  prompts.push_back(longest);
-  return prompts;
-}
-
 SequenceId Embed(Engine& engine, const std::vector<Token>& prompt, Pooling pooling,
                  Collector* collector) {
   const auto id = engine.Submit(
@@ -33,13 +24,13 @@ SequenceId Embed(Engine& engine, const std::vector<Token>& prompt, Pooling pooli
 }
 
 // Each alone, all of its prompt in one pass.
-const std::vector<std::vector<float>>& Truth() {
+const std::vector<std::vector<float>>& EmbeddingTruth() {
   static const auto truth = [] {
     const auto engine =
         Make(Mode::kAr, {.max_batch = 1, .prefill_chunk = 4096, .prefix_cache = false});
     Collector collector;
     for (const Pooling pooling : kPoolings) {
-      for (const auto& prompt : Prompts()) Embed(*engine, prompt, pooling, &collector);
+      for (const auto& prompt : PromptsOfAllLengths()) Embed(*engine, prompt, pooling, &collector);
     }
     engine->RunUntilIdle();
     std::vector<std::vector<float>> all;
@@ -49,7 +40,7 @@ const std::vector<std::vector<float>>& Truth() {
   return truth;
 }
 
-struct Case {
+struct EmbeddingCase {
   std::string name;
   Mode mode;
   EngineConfig options;
@@ -57,9 +48,9 @@ struct Case {
   bool preempts = false;
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const EmbeddingCase& test, std::ostream* out) { *out << test.name; }
 
-class Embeddings : public testing::TestWithParam<Case> {};
+class Embeddings : public testing::TestWithParam<EmbeddingCase> {};
 
 // Twice, as the second time the prompts are cached, and beside sequences that generate.
 TEST_P(Embeddings, HaveTheBitsThatEachHasAlone) {
@@ -77,7 +68,7 @@ TEST_P(Embeddings, HaveTheBitsThatEachHasAlone) {
                       .ok());
     }
     for (const Pooling pooling : kPoolings) {
-      for (const auto& prompt : Prompts()) {
+      for (const auto& prompt : PromptsOfAllLengths()) {
         ids.push_back(Embed(*engine, prompt, pooling, &collector));
       }
     }
@@ -87,12 +78,13 @@ TEST_P(Embeddings, HaveTheBitsThatEachHasAlone) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const Collector::Output& output = collector.outputs[ids[i]];
       EXPECT_EQ(output.embeddings_told, 1);
-      EXPECT_TRUE(output.embedding == Truth()[i]) << "embedding " << i << ", turn " << turn;
+      EXPECT_TRUE(output.embedding == EmbeddingTruth()[i])
+          << "embedding " << i << ", turn " << turn;
       EXPECT_TRUE(output.tokens.empty());
       EXPECT_EQ(output.reason, FinishReason::kMaxTokens);
       EXPECT_EQ(output.stats.rounds, 0);
       EXPECT_GT(output.stats.first_token_ns, output.stats.submitted_ns);
-      const bool mean = i < Prompts().size();
+      const bool mean = i < PromptsOfAllLengths().size();
       if (mean) {
         EXPECT_EQ(output.stats.cached_prompt_tokens, 0);
       }
@@ -113,21 +105,21 @@ TEST_P(Embeddings, HaveTheBitsThatEachHasAlone) {
 INSTANTIATE_TEST_SUITE_P(
     Modes, Embeddings,
     testing::Values(
-        Case{"Ar", Mode::kAr, {.max_batch = 1}},
-        Case{"ArSmallChunks", Mode::kAr, {.max_batch = 4, .prefill_chunk = 5}},
-        Case{"ArLargeChunks", Mode::kAr, {.max_batch = 7, .prefill_chunk = 4096}},
-        Case{"Sd", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 4}},
-        Case{"Ssd", Mode::kSsd, {.max_batch = 4, .prefill_chunk = 7}},
+        EmbeddingCase{"Ar", Mode::kAr, {.max_batch = 1}},
+        EmbeddingCase{"ArSmallChunks", Mode::kAr, {.max_batch = 4, .prefill_chunk = 5}},
+        EmbeddingCase{"ArLargeChunks", Mode::kAr, {.max_batch = 7, .prefill_chunk = 4096}},
+        EmbeddingCase{"Sd", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 4}},
+        EmbeddingCase{"Ssd", Mode::kSsd, {.max_batch = 4, .prefill_chunk = 7}},
         // How far speculation gets, and so who is preempted, depends on time.
-        Case{"SsdTinyPool",
-             Mode::kSsd,
-             {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256},
-             true},
-        Case{"ArTinyPool",
-             Mode::kAr,
-             {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256},
-             true,
-             true}),
+        EmbeddingCase{"SsdTinyPool",
+                      Mode::kSsd,
+                      {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256},
+                      true},
+        EmbeddingCase{"ArTinyPool",
+                      Mode::kAr,
+                      {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256},
+                      true,
+                      true}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Embedding, PreemptionCountsNoRowTwice) {
@@ -135,14 +127,15 @@ TEST(Embedding, PreemptionCountsNoRowTwice) {
     const auto engine =
         Make(Mode::kAr, {.max_batch = 2, .prefill_chunk = 8, .prefix_cache = false});
     Collector collector;
-    const auto id = Embed(*engine, Prompts().back(), kPoolings[pooling], &collector);
+    const auto id = Embed(*engine, PromptsOfAllLengths().back(), kPoolings[pooling], &collector);
     for (int round = 1; engine->Step(); ++round) {
       if (round == 3 || round == 7) ForcePreemption(*engine);
     }
     const Collector::Output& output = collector.outputs[id];
     EXPECT_EQ(output.stats.preemptions, 2);
     EXPECT_EQ(output.embeddings_told, 1);
-    EXPECT_TRUE(output.embedding == Truth()[(pooling + 1) * Prompts().size() - 1]);
+    EXPECT_TRUE(output.embedding ==
+                EmbeddingTruth()[(pooling + 1) * PromptsOfAllLengths().size() - 1]);
   }
 }
 

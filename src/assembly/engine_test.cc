@@ -8,7 +8,7 @@
 namespace foretoken {
 namespace {
 
-constexpr StopRules kStop{.max_tokens = 96};
+constexpr StopRules kEngineStop{.max_tokens = 96};
 
 // What the new mode's drafter holds of a sequence is freed even where the round in which SSD gave
 // way was its last.
@@ -20,7 +20,7 @@ TEST(Engine, ForgetsASequenceThatEndsAsItsModeChanges) {
   Collector collector;
   for (int i = 0; i < 3; ++i) {
     Request request{.prompt = StoryPrompts()[0],
-                    .stop = kStop,
+                    .stop = kEngineStop,
                     .plan = PlanOptions{.mode = Mode::kSsd},
                     .listener = &collector};
     const SequenceId id = *(*engine)->Submit(std::move(request));
@@ -58,7 +58,7 @@ TEST(Engine, StopStringsCutTheSameTextInEveryMode) {
   std::vector<std::string> texts;
   for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
     const auto engine = Make(mode, {.max_batch = 2});
-    StopRules stop = kStop;
+    StopRules stop = kEngineStop;
     stop.stop_strings = {"and she", ". The"};
     for (const auto& output : Generate(*engine, StoryPrompts(), {}, stop)) {
       EXPECT_EQ(output.text.find("and she"), std::string::npos);
@@ -119,8 +119,8 @@ TEST(Engine, PrefixCacheFindsSharedPromptsAndChangesNothing) {
       "She liked to play with her friends in the park every day after school was over.";
   const auto prompt = BundledTarget()->tokenizer->Encode(text, true, false);
   const auto engine = Make(Mode::kAr, {.max_batch = 1});
-  const auto first = Generate(*engine, {prompt}, {}, kStop);
-  const auto second = Generate(*engine, {prompt}, {}, kStop);
+  const auto first = Generate(*engine, {prompt}, {}, kEngineStop);
+  const auto second = Generate(*engine, {prompt}, {}, kEngineStop);
   EXPECT_EQ(first[0].stats.cached_prompt_tokens, 0);
   EXPECT_GE(second[0].stats.cached_prompt_tokens, 32);
   EXPECT_EQ(first[0].tokens, second[0].tokens);

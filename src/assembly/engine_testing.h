@@ -131,6 +131,15 @@ inline std::vector<std::vector<Token>> TokensOf(const std::vector<Collector::Out
   return tokens;
 }
 
+inline constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
+inline constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
+inline constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
+
+/// The bundled target as a draft of itself.
+inline ModelSource SelfSource(const std::string& own) {
+  return {.path = BundledModel("demo-target"), .own_drafter = own};
+}
+
 inline std::vector<std::vector<Token>> StoryPrompts() {
   const char* texts[] = {
       "Once upon a time, there was a little girl named Lily.",
@@ -143,6 +152,16 @@ inline std::vector<std::vector<Token>> StoryPrompts() {
   for (const char* text : texts) {
     prompts.push_back(BundledTarget()->tokenizer->Encode(text, true, false));
   }
+  return prompts;
+}
+
+/// These, one of a single token and a long one.
+inline std::vector<std::vector<Token>> PromptsOfAllLengths() {
+  auto prompts = StoryPrompts();
+  prompts.push_back({prompts[0][0]});
+  std::vector<Token> longest;
+  while (longest.size() < 150) longest.insert(longest.end(), prompts[2].begin(), prompts[2].end());
+  prompts.push_back(longest);
   return prompts;
 }
 

@@ -7,13 +7,13 @@
 namespace foretoken {
 namespace {
 
-struct Setting {
+struct EqualitySetting {
   std::string name;
   SamplingParams sampling;
 };
 
-std::vector<Setting> Settings() {
-  std::vector<Setting> settings;
+std::vector<EqualitySetting> EqualitySettings() {
+  std::vector<EqualitySetting> settings;
   for (const float temperature : {0.0F, 0.7F, 1.0F}) {
     SamplingParams plain{.temperature = temperature, .seed = 11};
     settings.push_back({"T=" + std::to_string(temperature), plain});
@@ -33,17 +33,15 @@ std::vector<Setting> Settings() {
   return settings;
 }
 
-constexpr StopRules kStop{.max_tokens = 96};
-constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
-constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
+constexpr StopRules kEqualityStop{.max_tokens = 96};
 
 // AR, one sequence at a time, without a prefix cache: what everything else must equal.
-const std::vector<std::vector<Token>>& Truth(const Setting& setting) {
+const std::vector<std::vector<Token>>& EqualityTruth(const EqualitySetting& setting) {
   static std::map<std::string, std::vector<std::vector<Token>>> known;
   auto& truth = known[setting.name];
   if (truth.empty()) {
     const auto engine = Make(Mode::kAr, {.max_batch = 1, .prefix_cache = false});
-    truth = TokensOf(Generate(*engine, StoryPrompts(), setting.sampling, kStop));
+    truth = TokensOf(Generate(*engine, StoryPrompts(), setting.sampling, kEqualityStop));
   }
   return truth;
 }
@@ -65,7 +63,7 @@ SpeculationPlan Tree(int width, int lookahead, int nodes) {
   return {.lookahead = lookahead, .tree_width = width, .max_nodes = nodes};
 }
 
-struct Case {
+struct EqualityCase {
   std::string name;
   Mode mode;
   EngineConfig options;
@@ -73,123 +71,135 @@ struct Case {
   std::int64_t delay_us = 0;
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const EqualityCase& test, std::ostream* out) { *out << test.name; }
 
-class Equality : public testing::TestWithParam<Case> {};
+class Equality : public testing::TestWithParam<EqualityCase> {};
 
 TEST_P(Equality, EveryTokenEqualsAr) {
   EngineConfig options = GetParam().options;
   options.speculator_delay_us = GetParam().delay_us;
   options.times = GetParam().times;
   const auto engine = Make(GetParam().mode, options);
-  for (const Setting& setting : Settings()) {
-    const auto outputs = Generate(*engine, StoryPrompts(), setting.sampling, kStop);
-    EXPECT_EQ(TokensOf(outputs), Truth(setting)) << setting.name;
+  for (const EqualitySetting& setting : EqualitySettings()) {
+    const auto outputs = Generate(*engine, StoryPrompts(), setting.sampling, kEqualityStop);
+    EXPECT_EQ(TokensOf(outputs), EqualityTruth(setting)) << setting.name;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, Equality,
-    testing::ValuesIn(std::vector<Case>{
-        Case{"ArBatch4", Mode::kAr, {.max_batch = 4}},
-        Case{"ArSmallChunks", Mode::kAr, {.max_batch = 3, .prefill_chunk = 5}},
-        Case{"SdBatch1", Mode::kSd, {.max_batch = 1}},
-        Case{"SdBatch4", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 4}},
-        Case{"SsdJitBatch1", Mode::kSsd, {.max_batch = 1}},
-        Case{"SsdJitBatch4", Mode::kSsd, {.max_batch = 4}},
-        Case{"SdTreeBatch1", Mode::kSd, {.plan = {.tree_width = 3}, .max_batch = 1}},
-        Case{"SdTreeBatch4", Mode::kSd, {.plan = Tree(2, 8, 12), .max_batch = 4}},
-        Case{"SdTreeDeepBatch3", Mode::kSd, {.plan = Tree(4, 3, 63), .max_batch = 3}},
-        Case{"SdTreeShallow", Mode::kSd, {.plan = Tree(4, 1, 3), .max_batch = 2}},
-        Case{"SsdTreeBatch1", Mode::kSsd, {.plan = {.tree_width = 3}, .max_batch = 1}},
-        Case{"SsdTreeBatch4", Mode::kSsd, {.plan = Tree(2, 8, 12), .max_batch = 4}},
-        Case{"SsdTreeShallow", Mode::kSsd, {.plan = Tree(4, 1, 4), .max_batch = 2}},
-        Case{"SsdTreeNgram",
-             Mode::kSsd,
-             {.plan = {.tree_width = 3, .fallback = Fallback::kNgram}, .max_batch = 3}},
-        Case{"SsdTreeSlowSpeculator",
-             Mode::kSsd,
-             {.plan = Tree(3, 4, 20), .max_batch = 2},
-             {},
-             3000},
-        Case{"SsdTreeTinyPool",
-             Mode::kSsd,
-             {.plan = Tree(3, 6, 31), .max_batch = 5, .max_context = 160, .kv_tokens = 192}},
-        Case{"SdTreeTinyPool",
-             Mode::kSd,
-             {.plan = Tree(3, 6, 63), .max_batch = 5, .max_context = 160, .kv_tokens = 160}},
-        Case{"SsdNgram", Mode::kSsd, {.plan = {.fallback = Fallback::kNgram}, .max_batch = 4}},
-        Case{"SsdNone", Mode::kSsd, {.plan = NarrowPlan()}},
-        Case{"SsdRandom", Mode::kSsd, {.plan = {.fallback = Fallback::kRandom}, .max_batch = 3}},
-        Case{"SsdRetrieval", Mode::kSsd, {.plan = {.fallback = Fallback::kRetrieval}}},
-        Case{"Sssd", Mode::kSssd, {.plan = {.lookahead = 15}, .max_batch = 3}},
-        Case{"SssdByKnee",
-             Mode::kSssd,
-             {
-                 .plan = {.speculation_length = kKneeSpeculationLength},
-             },
-             {.row_times = TimeTable::Line(1, 0.1), .knee_rows = 24}},
-        Case{"SssdByPrice",
-             Mode::kSssd,
-             {.plan = {.speculation_length = kAutoSpeculationLength}, .max_batch = 3},
-             {.row_times = TimeTable::Line(1, 0.02), .knee_rows = 24}},
-        Case{"SsdRetrievalByPrice",
-             Mode::kSsd,
-             {.plan = {.fallback = Fallback::kRetrieval}},
-             {.row_times = TimeTable::Line(1, 0.02)}},
-        Case{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
-        Case{"Anpd", *ParseMode("anpd"), {.plan = {.lookahead = 5}, .max_batch = 3}},
-        Case{"Suffix", *ParseMode("suffix"), {.plan = {.lookahead = 15}, .max_batch = 3}},
-        Case{"Protocol", *ParseMode("protocol"), {.plan = {.lookahead = 12}, .max_batch = 3}},
-        Case{"Ngram", Mode::kNgram, {.max_batch = 3}},
-        Case{"StagedBatch1", kStaged, {.max_batch = 1}},
-        Case{"StagedByRetrieval",
-             kStaged,
-             {.max_batch = 4, .stages = {DrafterId::kModel, DrafterId::kRetrieval}}},
-        Case{"EnsembleBatch1", kEnsemble, {.max_batch = 1}},
-        Case{"EnsembleBatch4", kEnsemble, {.plan = {.speculation_length = 20}, .max_batch = 4}},
-        Case{"StagedTinyPool", kStaged, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
-        Case{"AutoBatch1", Mode::kAuto, {.max_batch = 1}},
-        Case{"AutoBatch4", Mode::kAuto, {.max_batch = 4}},
-        Case{"SsdPlannedFallbackAuto", Mode::kSsd, {.plan = OpenPlan(FanoutRule::kPlanned)}},
-        Case{"SsdGeometricFallbackAuto",
-             Mode::kSsd,
-             {.plan = OpenPlan(FanoutRule::kGeometric), .max_batch = 1}},
-        Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, {}, 3000},
+    testing::ValuesIn(std::vector<EqualityCase>{
+        EqualityCase{"ArBatch4", Mode::kAr, {.max_batch = 4}},
+        EqualityCase{"ArSmallChunks", Mode::kAr, {.max_batch = 3, .prefill_chunk = 5}},
+        EqualityCase{"SdBatch1", Mode::kSd, {.max_batch = 1}},
+        EqualityCase{"SdBatch4", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 4}},
+        EqualityCase{"SsdJitBatch1", Mode::kSsd, {.max_batch = 1}},
+        EqualityCase{"SsdJitBatch4", Mode::kSsd, {.max_batch = 4}},
+        EqualityCase{"SdTreeBatch1", Mode::kSd, {.plan = {.tree_width = 3}, .max_batch = 1}},
+        EqualityCase{"SdTreeBatch4", Mode::kSd, {.plan = Tree(2, 8, 12), .max_batch = 4}},
+        EqualityCase{"SdTreeDeepBatch3", Mode::kSd, {.plan = Tree(4, 3, 63), .max_batch = 3}},
+        EqualityCase{"SdTreeShallow", Mode::kSd, {.plan = Tree(4, 1, 3), .max_batch = 2}},
+        EqualityCase{"SsdTreeBatch1", Mode::kSsd, {.plan = {.tree_width = 3}, .max_batch = 1}},
+        EqualityCase{"SsdTreeBatch4", Mode::kSsd, {.plan = Tree(2, 8, 12), .max_batch = 4}},
+        EqualityCase{"SsdTreeShallow", Mode::kSsd, {.plan = Tree(4, 1, 4), .max_batch = 2}},
+        EqualityCase{"SsdTreeNgram",
+                     Mode::kSsd,
+                     {.plan = {.tree_width = 3, .fallback = Fallback::kNgram}, .max_batch = 3}},
+        EqualityCase{"SsdTreeSlowSpeculator",
+                     Mode::kSsd,
+                     {.plan = Tree(3, 4, 20), .max_batch = 2},
+                     {},
+                     3000},
+        EqualityCase{
+            "SsdTreeTinyPool",
+            Mode::kSsd,
+            {.plan = Tree(3, 6, 31), .max_batch = 5, .max_context = 160, .kv_tokens = 192}},
+        EqualityCase{
+            "SdTreeTinyPool",
+            Mode::kSd,
+            {.plan = Tree(3, 6, 63), .max_batch = 5, .max_context = 160, .kv_tokens = 160}},
+        EqualityCase{
+            "SsdNgram", Mode::kSsd, {.plan = {.fallback = Fallback::kNgram}, .max_batch = 4}},
+        EqualityCase{"SsdNone", Mode::kSsd, {.plan = NarrowPlan()}},
+        EqualityCase{
+            "SsdRandom", Mode::kSsd, {.plan = {.fallback = Fallback::kRandom}, .max_batch = 3}},
+        EqualityCase{"SsdRetrieval", Mode::kSsd, {.plan = {.fallback = Fallback::kRetrieval}}},
+        EqualityCase{"Sssd", Mode::kSssd, {.plan = {.lookahead = 15}, .max_batch = 3}},
+        EqualityCase{"SssdByKnee",
+                     Mode::kSssd,
+                     {
+                         .plan = {.speculation_length = kKneeSpeculationLength},
+                     },
+                     {.row_times = TimeTable::Line(1, 0.1), .knee_rows = 24}},
+        EqualityCase{"SssdByPrice",
+                     Mode::kSssd,
+                     {.plan = {.speculation_length = kAutoSpeculationLength}, .max_batch = 3},
+                     {.row_times = TimeTable::Line(1, 0.02), .knee_rows = 24}},
+        EqualityCase{"SsdRetrievalByPrice",
+                     Mode::kSsd,
+                     {.plan = {.fallback = Fallback::kRetrieval}},
+                     {.row_times = TimeTable::Line(1, 0.02)}},
+        EqualityCase{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
+        EqualityCase{"Anpd", *ParseMode("anpd"), {.plan = {.lookahead = 5}, .max_batch = 3}},
+        EqualityCase{"Suffix", *ParseMode("suffix"), {.plan = {.lookahead = 15}, .max_batch = 3}},
+        EqualityCase{
+            "Protocol", *ParseMode("protocol"), {.plan = {.lookahead = 12}, .max_batch = 3}},
+        EqualityCase{"Ngram", Mode::kNgram, {.max_batch = 3}},
+        EqualityCase{"StagedBatch1", kStaged, {.max_batch = 1}},
+        EqualityCase{"StagedByRetrieval",
+                     kStaged,
+                     {.max_batch = 4, .stages = {DrafterId::kModel, DrafterId::kRetrieval}}},
+        EqualityCase{"EnsembleBatch1", kEnsemble, {.max_batch = 1}},
+        EqualityCase{
+            "EnsembleBatch4", kEnsemble, {.plan = {.speculation_length = 20}, .max_batch = 4}},
+        EqualityCase{
+            "StagedTinyPool", kStaged, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
+        EqualityCase{"AutoBatch1", Mode::kAuto, {.max_batch = 1}},
+        EqualityCase{"AutoBatch4", Mode::kAuto, {.max_batch = 4}},
+        EqualityCase{
+            "SsdPlannedFallbackAuto", Mode::kSsd, {.plan = OpenPlan(FanoutRule::kPlanned)}},
+        EqualityCase{"SsdGeometricFallbackAuto",
+                     Mode::kSsd,
+                     {.plan = OpenPlan(FanoutRule::kGeometric), .max_batch = 1}},
+        EqualityCase{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, {}, 3000},
         // Room for little more than one sequence: preemption by necessity.
-        Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
-        Case{"SdTinyPool", Mode::kSd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}}}),
+        EqualityCase{
+            "SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
+        EqualityCase{
+            "SdTinyPool", Mode::kSd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}}}),
     [](const auto& test) { return test.param.name; });
 
 // Without a draft mode auto is left with autoregression and prompt lookup.
 TEST(EqualityUnder, AutoWithoutADraft) {
   const auto engine = Make(Mode::kAuto, {.max_batch = 4}, DraftOptions{});
   EXPECT_FALSE(engine->Offers(Mode::kSd));
-  for (const Setting& setting : {Settings()[0], Settings()[2]}) {
-    const auto outputs = Generate(*engine, StoryPrompts(), setting.sampling, kStop);
-    EXPECT_EQ(TokensOf(outputs), Truth(setting)) << setting.name;
+  for (const EqualitySetting& setting : {EqualitySettings()[0], EqualitySettings()[2]}) {
+    const auto outputs = Generate(*engine, StoryPrompts(), setting.sampling, kEqualityStop);
+    EXPECT_EQ(TokensOf(outputs), EqualityTruth(setting)) << setting.name;
   }
 }
 
 TEST(EqualityUnder, ForcedPreemption) {
   for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
     const auto engine = Make(mode, {.max_batch = 3});
-    const Setting setting = Settings()[2];
+    const EqualitySetting setting = EqualitySettings()[2];
     Collector collector;
     const auto prompts = StoryPrompts();
     std::vector<SequenceId> ids;
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       SamplingParams sampling = setting.sampling;
       sampling.seed += i;
-      ids.push_back(*engine->Submit(
-          {.prompt = prompts[i], .sampling = sampling, .stop = kStop, .listener = &collector}));
+      ids.push_back(*engine->Submit({.prompt = prompts[i],
+                                     .sampling = sampling,
+                                     .stop = kEqualityStop,
+                                     .listener = &collector}));
     }
     int preemptions = 0;
     for (int step = 0; engine->Step(); ++step) {
       if (step % 7 == 3) ForcePreemption(*engine);
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      EXPECT_EQ(collector.outputs[ids[i]].tokens, Truth(setting)[i]) << ModeName(mode);
+      EXPECT_EQ(collector.outputs[ids[i]].tokens, EqualityTruth(setting)[i]) << ModeName(mode);
       preemptions += collector.outputs[ids[i]].stats.preemptions;
     }
     EXPECT_GT(preemptions, 3);
@@ -259,14 +269,14 @@ TEST(EqualityUnder, ChangingPlans) {
       BundledTarget(), std::array{BundledDraft(), second});
   ASSERT_TRUE(made.ok());
   Engine& engine = **made;
-  const Setting setting = Settings()[1];
+  const EqualitySetting setting = EqualitySettings()[1];
   const auto prompts = StoryPrompts();
   Collector collector;
   std::vector<SequenceId> ids;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     Request request{.prompt = prompts[i],
                     .sampling = setting.sampling,
-                    .stop = kStop,
+                    .stop = kEqualityStop,
                     .plan = PlanOptions{.mode = modes[i % modes.size()], .lookahead = 5},
                     .listener = &collector};
     request.sampling.seed += i;
@@ -280,18 +290,19 @@ TEST(EqualityUnder, ChangingPlans) {
     ASSERT_TRUE(engine.ChangePlan(ids[step / 4 % ids.size()], plan).ok());
   }
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    EXPECT_EQ(collector.outputs[ids[i]].tokens, Truth(setting)[i]);
+    EXPECT_EQ(collector.outputs[ids[i]].tokens, EqualityTruth(setting)[i]);
   }
   EXPECT_TRUE(engine.CheckIdle().ok());
 }
 
 TEST(EqualityUnder, TreeProposals) {
-  const Setting setting = Settings()[2];
+  const EqualitySetting setting = EqualitySettings()[2];
   const auto prompts = StoryPrompts();
   std::vector<std::vector<Token>> full;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     full.push_back(prompts[i]);
-    full.back().insert(full.back().end(), Truth(setting)[i].begin(), Truth(setting)[i].end());
+    full.back().insert(full.back().end(), EqualityTruth(setting)[i].begin(),
+                       EqualityTruth(setting)[i].end());
   }
   LoadedModel* target = BundledTarget();
   Proposers proposers;
@@ -300,8 +311,8 @@ TEST(EqualityUnder, TreeProposals) {
                              target->model.get(), target->device.get(), target->tokenizer.get(),
                              std::move(proposers));
   ASSERT_TRUE(engine.ok());
-  const auto outputs = Generate(**engine, prompts, setting.sampling, kStop);
-  EXPECT_EQ(TokensOf(outputs), Truth(setting));
+  const auto outputs = Generate(**engine, prompts, setting.sampling, kEqualityStop);
+  EXPECT_EQ(TokensOf(outputs), EqualityTruth(setting));
   int accepted = 0;
   for (const auto& output : outputs) accepted += output.stats.accepted;
   EXPECT_GT(accepted, 100);
@@ -314,7 +325,7 @@ TEST(Speculation, AcceptsAndHits) {
     int rounds = 0;
     int tokens = 0;
     int hits = 0;
-    for (const auto& output : Generate(*engine, StoryPrompts(), {}, kStop)) {
+    for (const auto& output : Generate(*engine, StoryPrompts(), {}, kEqualityStop)) {
       rounds += output.stats.rounds;
       tokens += output.stats.output_tokens;
       hits += output.stats.hits_full + output.stats.hits_partial;

@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-constexpr StopRules kStop{.max_tokens = 64};
+constexpr StopRules kJudgeStop{.max_tokens = 64};
 
 class JudgeTest : public testing::Test {
  protected:
@@ -25,7 +25,7 @@ class JudgeTest : public testing::Test {
                                                 const SamplingParams& sampling) {
     const auto engine = MakeEngine(mode, config, BundledTarget(), BundledDraft());
     EXPECT_TRUE(engine.ok()) << engine.error().message;
-    return Generate(**engine, StoryPrompts(), sampling, kStop);
+    return Generate(**engine, StoryPrompts(), sampling, kJudgeStop);
   }
 
   static std::string ErrorOf(const LossyRule& rule) {
@@ -36,7 +36,7 @@ class JudgeTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
-EngineConfig With(const LossyRule& rule, int width = 1) {
+EngineConfig WithRule(const LossyRule& rule, int width = 1) {
   EngineConfig config{.max_batch = 3, .lossy = rule};
   config.plan.tree_width = width;
   if (width > 1) config.plan.max_nodes = 12;
@@ -48,28 +48,28 @@ TEST_F(JudgeTest, AHeadThatApprovesNothingIsExact) {
     const SamplingParams sampling{.temperature = temperature, .seed = 3};
     const auto exact = Outputs(Mode::kAr, {.max_batch = 3}, sampling);
     for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
-      const auto judged = Outputs(mode, With(Rule(-3)), sampling);
+      const auto judged = Outputs(mode, WithRule(Rule(-3)), sampling);
       for (std::size_t i = 0; i < exact.size(); ++i) {
         EXPECT_EQ(judged[i].tokens, exact[i].tokens);
         EXPECT_EQ(judged[i].stats.lossy, 0);
         EXPECT_EQ(judged[i].stats.lossy_rule, Lossy::kJudge);
       }
     }
-    const auto tree = Outputs(Mode::kSd, With(Rule(0.9F, 1), 3), sampling);
+    const auto tree = Outputs(Mode::kSd, WithRule(Rule(0.9F, 1), 3), sampling);
     for (std::size_t i = 0; i < exact.size(); ++i) EXPECT_EQ(tree[i].tokens, exact[i].tokens);
   }
 }
 
 TEST_F(JudgeTest, AHeadThatApprovesEverythingAcceptsEveryProposedToken) {
   for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
-    for (const auto& output : Outputs(mode, With(Rule(3)), {})) {
+    for (const auto& output : Outputs(mode, WithRule(Rule(3)), {})) {
       EXPECT_GT(output.stats.lossy, 0);
       for (std::size_t depth = 0; depth < std::size(output.stats.reached_at); ++depth) {
         EXPECT_EQ(output.stats.accepted_at[depth], output.stats.reached_at[depth]) << depth;
       }
     }
   }
-  for (const auto& output : Outputs(Mode::kSd, With(Rule(3), 3), {})) {
+  for (const auto& output : Outputs(Mode::kSd, WithRule(Rule(3), 3), {})) {
     EXPECT_GT(output.stats.lossy, 0);
     EXPECT_EQ(output.stats.accepted_at[0], output.stats.reached_at[0]);
   }
@@ -79,7 +79,7 @@ TEST_F(JudgeTest, NeverAcceptsWhatTheSamplerLeavesOut) {
   // Of the likeliest token alone nothing else is left.
   const SamplingParams one{.temperature = 1, .top_k = 1, .seed = 3};
   const auto exact = Outputs(Mode::kAr, {.max_batch = 3}, one);
-  const auto judged = Outputs(Mode::kSd, With(Rule(3)), one);
+  const auto judged = Outputs(Mode::kSd, WithRule(Rule(3)), one);
   for (std::size_t i = 0; i < exact.size(); ++i) {
     EXPECT_EQ(judged[i].tokens, exact[i].tokens);
     EXPECT_EQ(judged[i].stats.lossy, 0);

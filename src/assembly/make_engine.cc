@@ -20,8 +20,8 @@ namespace foretoken {
 namespace {
 
 constexpr int kPlannedCacheBudget = 64;
-constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
-constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
+constexpr Mode kStagedMode{Schedule::kBefore, DrafterId::kStaged};
+constexpr Mode kEnsembleMode{Schedule::kBefore, DrafterId::kEnsemble};
 constexpr std::string_view kNotDuring =
     "mode ssd prepares for outcomes in the target's tokens, and this draft drafts by text, in "
     "tokens of its own: take mode sd, or a draft of the target's family";
@@ -59,17 +59,19 @@ Status CheckDraft(const DraftOptions& draft, bool during) {
   return {};
 }
 
-Result<OpenedModel> OpenDraft(const LoadedModel& target, const DraftOptions& draft,
-                              std::vector<std::string>* notices) {
+Result<OpenedModel> OpenDraftModel(const LoadedModel& target, const DraftOptions& draft,
+                                   std::vector<std::string>* notices) {
   return OpenDraftFor(
       {.config = target.model->config(), .tokenizer = target.tokenizer, .path = target.path},
       draft.source, draft.by_text, draft.window, notices);
 }
 
 // With the target's own weights where the draft is made of them.
-Result<std::unique_ptr<LoadedModel>> Load(const OpenedModel& opened, const DraftOptions& draft,
-                                          const LoadedModel& target, std::shared_ptr<Device> device,
-                                          PackedWeights* packed) {
+Result<std::unique_ptr<LoadedModel>> LoadDraftModel(const OpenedModel& opened,
+                                                    const DraftOptions& draft,
+                                                    const LoadedModel& target,
+                                                    std::shared_ptr<Device> device,
+                                                    PackedWeights* packed) {
   const Numerics numerics = NumericsFor(opened, draft.precision, draft.kv);
   const auto shared = SharedWeights(opened, numerics.precision, target);
   PackedWeights own{opened.identity, numerics.precision, shared};
@@ -77,7 +79,7 @@ Result<std::unique_ptr<LoadedModel>> Load(const OpenedModel& opened, const Draft
                    draft.progress);
 }
 
-TapShape TapsOf(const ModelConfig& draft) {
+TapShape TapsOfDraft(const ModelConfig& draft) {
   return {.points = draft.feature.points, .hidden = draft.feature.tapped};
 }
 
@@ -118,7 +120,7 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> asked, std::span<con
   if (!before && !during) return draft;
   FT_RETURN_IF_ERROR(CheckDraft(setup, during));
   std::vector<std::string> notices;
-  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(target, setup, &notices));
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraftModel(target, setup, &notices));
   draft.by_text = opened.text != nullptr;
   if (draft.by_text && Contains(asked, {Schedule::kDuring, id})) {
     return InvalidInput(std::string(kNotDuring));
@@ -134,12 +136,12 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> asked, std::span<con
     FT_RETURN_IF_ERROR(CheckStage(id, opened.config, draft.by_text));
   }
   draft.apart.identity = opened.identity;
-  draft.taps = TapsOf(opened.config);
+  draft.taps = TapsOfDraft(opened.config);
   if (NeedsTargetFiles(opened.config, opened.translation.get())) {
     draft.apart.target = target.path;
   }
   const auto load = [&](std::shared_ptr<Device> device) {
-    return Load(opened, setup, target, std::move(device), packed);
+    return LoadDraftModel(opened, setup, target, std::move(device), packed);
   };
   if (before) {
     FT_ASSIGN_OR_RETURN(draft.on_target, load(target.device));
@@ -261,11 +263,12 @@ std::vector<Mode> OfferedModes(std::span<const Mode> modes, std::span<const Draf
     }
   };
   add([](Mode mode) {
-    return !mode.drafts() || InfoOf(mode.drafter).needs == DrafterNeeds::kText || mode == kEnsemble;
+    return !mode.drafts() || InfoOf(mode.drafter).needs == DrafterNeeds::kText ||
+           mode == kEnsembleMode;
   });
   if (drafts.empty() || drafts[0].source.empty()) return offered;
   // Its drafts may have keys and values of their own beside mode sd's: only where it is wanted.
-  if (!stages.empty()) add([](Mode mode) { return mode == kStaged; });
+  if (!stages.empty()) add([](Mode mode) { return mode == kStagedMode; });
   const bool apart = !drafts[0].cores.empty() && !target.Overlaps(drafts[0].cores);
   add([&](Mode mode) {
     return NeedsDraft(mode) && DraftIndex(mode.drafter) < drafts.size() && (mode.before() || apart);
@@ -328,10 +331,10 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
     std::erase(offered, Mode::kSsd);
     options = OptionsFor(offered, wanted, target->model->config());
   }
-  const std::vector<DrafterId>& ensemble = members[kEnsemble.drafter];
+  const std::vector<DrafterId>& ensemble = members[kEnsembleMode.drafter];
   if (options.planner.has_value() && !ensemble.empty() &&
       std::ranges::none_of(ensemble, IsDraftModel)) {
-    options.planner->aside = kEnsemble.drafter;
+    options.planner->aside = kEnsembleMode.drafter;
   }
   FT_ASSIGN_OR_RETURN(options.judge, OpenJudge(options.lossy, *target));
   EngineModels models{.target = target, .drafts = {}};
@@ -351,11 +354,11 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
     options.times = MeasureTimes(models, needed, options.times);
     cache.Write(options.times);
   }
-  if (Contains(offered, kStaged)) {
+  if (Contains(offered, kStagedMode)) {
     // Until it is seen how much the draft is helped, as if it were not.
-    const DrafterId first = members[kStaged.drafter].front();
+    const DrafterId first = members[kStagedMode.drafter].front();
     const DraftTimes& alone = options.times.costs.drafts[first];
-    options.times.costs.drafts[kStaged.drafter] = {
+    options.times.costs.drafts[kStagedMode.drafter] = {
         .apart = {}, .on_target = alone.on_target, .pass = alone.pass, .tokens_of = first};
   }
   options.when_closed = [cache](const CostModel& learned, std::int64_t rounds) {
@@ -370,7 +373,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
 Result<std::shared_ptr<LoadedModel>> LoadDraftApart(LoadedModel* target,
                                                     const DraftOptions& draft) {
   FT_RETURN_IF_ERROR(CheckDraft(draft, /*during=*/true));
-  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(*target, draft, nullptr));
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraftModel(*target, draft, nullptr));
   if (opened.text != nullptr) {
     return InvalidInput(
         fmt::format("{}: drafts by text, and a draft that takes another's place has the target's "
@@ -378,8 +381,8 @@ Result<std::shared_ptr<LoadedModel>> LoadDraftApart(LoadedModel* target,
                     draft.source.path));
   }
   const CoreSet& cores = draft.cores.empty() ? target->device->pool().cores() : draft.cores;
-  FT_ASSIGN_OR_RETURN(auto loaded,
-                      Load(opened, draft, *target, std::make_shared<Device>(cores), nullptr));
+  FT_ASSIGN_OR_RETURN(auto loaded, LoadDraftModel(opened, draft, *target,
+                                                  std::make_shared<Device>(cores), nullptr));
   return std::shared_ptr<LoadedModel>(std::move(loaded));
 }
 
@@ -392,7 +395,7 @@ Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedMode
   // The engine's thread owns the target's device: weights are packed on another.
   FT_ASSIGN_OR_RETURN(const auto loaded, LoadDraftApart(target, draft));
   auto next = std::make_shared<DraftExchange>();
-  next->taps = TapsOf(loaded->model->config());
+  next->taps = TapsOfDraft(loaded->model->config());
   const std::vector<int>& wanted = next->taps.points;
   const std::vector<int>& kept = TapsOf(engine).points;
   if (wanted.size() > kept.size() || !std::equal(wanted.begin(), wanted.end(), kept.begin())) {

@@ -13,7 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
 const DraftOptions kDraft{.source = {.synthetic = "draft-12m"}, .cores = {3}};
 
 std::vector<Mode> Offered(Mode mode, const DraftOptions& draft) {

@@ -101,7 +101,7 @@ Status ReadFolder(const fs::path& folder, ModelCard* card, std::string* with_too
   return {};
 }
 
-Result<ModelCard> Read(const ModelSource& source) {
+Result<ModelCard> ReadCard(const ModelSource& source) {
   if (source.path.empty()) {
     return InvalidInput("a model of random weights has no files that could say anything of it");
   }
@@ -140,7 +140,7 @@ Result<ModelCard> Read(const ModelSource& source) {
 }  // namespace
 
 Result<ModelCard> ReadModelCard(const ModelSource& source) {
-  return OrExhausted([&] { return Read(source); });
+  return OrExhausted([&] { return ReadCard(source); });
 }
 
 }  // namespace foretoken

@@ -6,15 +6,14 @@
 
 #include <algorithm>
 
+#include "assembly/engine_testing.h"
 #include "assembly/overflow_testing.h"
 
 namespace foretoken {
 namespace {
 
-constexpr StopRules kStop{.max_tokens = 120, .ignore_eos = true};
+constexpr StopRules kNotFiniteStop{.max_tokens = 120, .ignore_eos = true};
 constexpr Token kTrigger = OverflowFolder::kTrigger;
-constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
-constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
 
 const OverflowFolder& Overflowing() {
   static const OverflowFolder folder(Overflow::kBehindAToken);
@@ -33,17 +32,17 @@ LoadedModel* SoundTarget() {
 
 const SamplingParams kSampling{.temperature = 1.0F, .seed = 4};
 
-struct Case {
+struct NotFiniteCase {
   std::string name;
   Mode mode;
   EngineConfig config;
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const NotFiniteCase& test, std::ostream* out) { *out << test.name; }
 
-std::vector<Case> Cases() {
+std::vector<NotFiniteCase> NotFiniteCases() {
   const SpeculationPlan tree{.lookahead = 5, .tree_width = 3, .max_nodes = 15};
-  std::vector<Case> cases = {
+  std::vector<NotFiniteCase> cases = {
       {"ArBatch4", Mode::kAr, {.max_batch = 4}},
       {"Sd", Mode::kSd, {.max_batch = 2}},
       {"SdTree", Mode::kSd, {.plan = tree, .max_batch = 3}},
@@ -61,15 +60,15 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-class NotFinite : public testing::TestWithParam<Case> {};
+class NotFinite : public testing::TestWithParam<NotFiniteCase> {};
 
 TEST_P(NotFinite, EndsASequenceWhereArEndsIt) {
   static const auto truth =
       Generate(*Make(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, {}, OverflowingTarget()),
-               StoryPrompts(), kSampling, kStop);
+               StoryPrompts(), kSampling, kNotFiniteStop);
   const auto engine =
       Make(GetParam().mode, GetParam().config, Overflowing().Draft(), OverflowingTarget());
-  const auto outputs = Generate(*engine, StoryPrompts(), kSampling, kStop);
+  const auto outputs = Generate(*engine, StoryPrompts(), kSampling, kNotFiniteStop);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     EXPECT_EQ(outputs[i].tokens, truth[i].tokens) << i;
     EXPECT_EQ(outputs[i].text, truth[i].text) << i;
@@ -84,17 +83,17 @@ TEST_P(NotFinite, EndsASequenceWhereArEndsIt) {
 // The draft's numbers are not finite behind the trigger, or never are: the sound target goes on.
 TEST_P(NotFinite, OfADraftChangesNothing) {
   static const auto truth = TokensOf(Generate(*Make(Mode::kAr, {.max_batch = 1}, {}, SoundTarget()),
-                                              StoryPrompts(), kSampling, kStop));
+                                              StoryPrompts(), kSampling, kNotFiniteStop));
   for (const auto overflow : {Overflow::kBehindAToken, Overflow::kOfALogit}) {
     const OverflowFolder draft(overflow);
     const auto engine = Make(GetParam().mode, GetParam().config, draft.Draft(), SoundTarget());
-    const auto outputs = Generate(*engine, StoryPrompts(), kSampling, kStop);
+    const auto outputs = Generate(*engine, StoryPrompts(), kSampling, kNotFiniteStop);
     EXPECT_EQ(TokensOf(outputs), truth);
     for (const auto& output : outputs) EXPECT_EQ(output.reason, FinishReason::kMaxTokens);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, NotFinite, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Modes, NotFinite, testing::ValuesIn(NotFiniteCases()),
                          [](const auto& test) { return test.param.name; });
 
 TEST(NotFiniteByRejection, EndsASequenceAndNotForADraft) {
@@ -104,14 +103,14 @@ TEST(NotFiniteByRejection, EndsASequenceAndNotForADraft) {
                                 .max_batch = 3,
                                 .verification = Verification::kRejection};
       const auto engine = Make(mode, config, Overflowing().Draft(), OverflowingTarget());
-      for (const auto& output : Generate(*engine, StoryPrompts(), kSampling, kStop)) {
+      for (const auto& output : Generate(*engine, StoryPrompts(), kSampling, kNotFiniteStop)) {
         EXPECT_EQ(output.reason, FinishReason::kNotFinite);
         EXPECT_EQ(std::ranges::find(output.tokens, kTrigger), output.tokens.end() - 1);
       }
       for (const auto overflow : {Overflow::kBehindAToken, Overflow::kOfALogit}) {
         const OverflowFolder draft(overflow);
         const auto sound = Make(mode, config, draft.Draft(), SoundTarget());
-        for (const auto& output : Generate(*sound, StoryPrompts(), kSampling, kStop)) {
+        for (const auto& output : Generate(*sound, StoryPrompts(), kSampling, kNotFiniteStop)) {
           EXPECT_EQ(output.reason, FinishReason::kMaxTokens);
           EXPECT_GT(std::ranges::count(output.tokens, kTrigger), 2);
         }
@@ -125,14 +124,14 @@ TEST(NotFiniteSequence, LeavesTheOthersOfItsBatchAlone) {
   never.logit_bias = {{kTrigger, -100.0F}};
   const auto prompt = StoryPrompts()[0];
   const auto engine = Make(Mode::kAr, {.max_batch = 4}, {}, OverflowingTarget());
-  const auto alone = Generate(*engine, {prompt}, never, kStop)[0];
+  const auto alone = Generate(*engine, {prompt}, never, kNotFiniteStop)[0];
   EXPECT_EQ(alone.reason, FinishReason::kMaxTokens);
   Collector collector;
   std::vector<SequenceId> ids;
   for (const bool fails : {true, false, true, false}) {
     ids.push_back(*engine->Submit({.prompt = prompt,
                                    .sampling = fails ? kSampling : never,
-                                   .stop = kStop,
+                                   .stop = kNotFiniteStop,
                                    .listener = &collector}));
   }
   const auto outputs = Finish(*engine, &collector, ids);
@@ -155,7 +154,7 @@ TEST(NotFiniteSequence, LeavesNothingInThePrefixCache) {
       Make(Mode::kAr, {.max_batch = 1, .prefill_chunk = 32}, {}, OverflowingTarget());
   const auto failing = FailingPrompt(70, 200);
   for (int time = 0; time < 2; ++time) {
-    const auto output = Generate(*engine, {failing}, never, kStop)[0];
+    const auto output = Generate(*engine, {failing}, never, kNotFiniteStop)[0];
     EXPECT_EQ(output.reason, FinishReason::kNotFinite);
     EXPECT_TRUE(output.tokens.empty());
     EXPECT_EQ(output.stats.cached_prompt_tokens, 0);
@@ -164,14 +163,14 @@ TEST(NotFiniteSequence, LeavesNothingInThePrefixCache) {
   // What another sequence goes on from stays.
   auto sound = failing;
   sound[70] = 8;
-  EXPECT_EQ(Generate(*engine, {sound}, never, kStop)[0].reason, FinishReason::kMaxTokens);
+  EXPECT_EQ(Generate(*engine, {sound}, never, kNotFiniteStop)[0].reason, FinishReason::kMaxTokens);
   const auto cached = engine->kv_usage().cached;
   EXPECT_GE(cached, 6);
-  const auto again = Generate(*engine, {failing}, never, kStop)[0];
+  const auto again = Generate(*engine, {failing}, never, kNotFiniteStop)[0];
   EXPECT_EQ(again.reason, FinishReason::kNotFinite);
   EXPECT_EQ(again.stats.cached_prompt_tokens, 64);
   EXPECT_EQ(engine->kv_usage().cached, cached);
-  EXPECT_EQ(Generate(*engine, {sound}, never, kStop)[0].stats.cached_prompt_tokens, 192);
+  EXPECT_EQ(Generate(*engine, {sound}, never, kNotFiniteStop)[0].stats.cached_prompt_tokens, 192);
 }
 
 // Nobody has looked at logits of it yet: what it made of keys and values is in blocks that are
@@ -182,16 +181,18 @@ TEST(NotFiniteSequence, LeavesNothingWhereItIsCancelledWhileItsPromptIsRead) {
   const auto prompt = StoryPrompts()[0];
   const EngineConfig config{.max_batch = 1, .prefill_chunk = 32, .prefix_cache = false};
   const auto truth =
-      Generate(*Make(Mode::kAr, config, {}, OverflowingTarget()), {prompt}, never, kStop);
+      Generate(*Make(Mode::kAr, config, {}, OverflowingTarget()), {prompt}, never, kNotFiniteStop);
   const auto engine = Make(Mode::kAr, config, {}, OverflowingTarget());
   Collector collector;
-  const SequenceId failing = *engine->Submit(
-      {.prompt = FailingPrompt(5, 320), .sampling = never, .stop = kStop, .listener = &collector});
+  const SequenceId failing = *engine->Submit({.prompt = FailingPrompt(5, 320),
+                                              .sampling = never,
+                                              .stop = kNotFiniteStop,
+                                              .listener = &collector});
   for (int pass = 0; pass < 8; ++pass) engine->Step();
   EXPECT_FALSE(collector.outputs[failing].finished);
   engine->Cancel(failing);
   EXPECT_EQ(Finish(*engine, &collector, {failing})[0].reason, FinishReason::kCancelled);
-  EXPECT_EQ(TokensOf(Generate(*engine, {prompt}, never, kStop)), TokensOf(truth));
+  EXPECT_EQ(TokensOf(Generate(*engine, {prompt}, never, kNotFiniteStop)), TokensOf(truth));
 }
 
 TEST(NotFiniteSequence, HasNeitherLogProbabilitiesNorAnEmbedding) {
@@ -220,7 +221,7 @@ TEST(NotFiniteSequence, IsFoundInEveryPrecisionAndFormat) {
                             std::make_shared<Device>(CoreSet{AvailableCores().front()}), precision);
     ASSERT_TRUE(loaded.ok());
     const auto engine = Make(Mode::kAr, {.max_batch = 1}, {}, loaded->get());
-    const auto output = Generate(*engine, {StoryPrompts()[0]}, {}, kStop)[0];
+    const auto output = Generate(*engine, {StoryPrompts()[0]}, {}, kNotFiniteStop)[0];
     EXPECT_EQ(output.reason, FinishReason::kNotFinite) << PrecisionName(precision);
     EXPECT_THAT(output.tokens, testing::ElementsAre(kTrigger)) << PrecisionName(precision);
   }

@@ -8,11 +8,11 @@
 namespace foretoken {
 namespace {
 
-constexpr Mode kJacobi{Schedule::kBefore, DrafterId::kJacobi};
-constexpr Mode kLookahead{Schedule::kBefore, DrafterId::kLookahead};
-constexpr Mode kRecycle{Schedule::kBefore, DrafterId::kRecycle};
-constexpr Mode kRacer{Schedule::kBefore, DrafterId::kRacer};
-constexpr StopRules kStop{.max_tokens = 96};
+constexpr Mode kJacobiMode{Schedule::kBefore, DrafterId::kJacobi};
+constexpr Mode kLookaheadMode{Schedule::kBefore, DrafterId::kLookahead};
+constexpr Mode kRecycleMode{Schedule::kBefore, DrafterId::kRecycle};
+constexpr Mode kRacerMode{Schedule::kBefore, DrafterId::kRacer};
+constexpr StopRules kObservingStop{.max_tokens = 96};
 
 SamplingParams At(float temperature) { return {.temperature = temperature, .seed = 11}; }
 
@@ -24,18 +24,19 @@ SamplingParams Shaped() {
   return shaped;
 }
 
-const std::vector<SamplingParams>& Settings() {
+const std::vector<SamplingParams>& ObservingSettings() {
   static const std::vector<SamplingParams> settings = {At(0), At(0.7F), At(1.3F), Shaped()};
   return settings;
 }
 
 // By setting and prompt.
-const std::vector<std::vector<Token>>& Truth(std::size_t setting) {
+const std::vector<std::vector<Token>>& ObservingTruth(std::size_t setting) {
   static std::map<std::size_t, std::vector<std::vector<Token>>> known;
   auto& truth = known[setting];
   if (truth.empty()) {
     const auto engine = Make(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, DraftOptions{});
-    truth = TokensOf(Generate(*engine, StoryPrompts(), Settings()[setting], kStop));
+    truth =
+        TokensOf(Generate(*engine, StoryPrompts(), ObservingSettings()[setting], kObservingStop));
   }
   return truth;
 }
@@ -44,24 +45,24 @@ SpeculationPlan Window(int window, int guesses, int lookahead) {
   return {.lookahead = lookahead, .window = window, .guesses = guesses};
 }
 
-struct Case {
+struct ObservingCase {
   std::string name;
   Mode mode;
   EngineConfig options;
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const ObservingCase& test, std::ostream* out) { *out << test.name; }
 
-class Observing : public testing::TestWithParam<Case> {};
+class Observing : public testing::TestWithParam<ObservingCase> {};
 
 TEST_P(Observing, EveryTokenEqualsAr) {
   const auto engine = Make(GetParam().mode, GetParam().options, DraftOptions{});
-  for (std::size_t s = 0; s < Settings().size(); ++s) {
+  for (std::size_t s = 0; s < ObservingSettings().size(); ++s) {
     int rounds = 0;
     int tokens = 0;
-    const auto outputs = Generate(*engine, StoryPrompts(), Settings()[s], kStop);
+    const auto outputs = Generate(*engine, StoryPrompts(), ObservingSettings()[s], kObservingStop);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      EXPECT_EQ(outputs[i].tokens, Truth(s)[i]) << s << ", " << i;
+      EXPECT_EQ(outputs[i].tokens, ObservingTruth(s)[i]) << s << ", " << i;
       rounds += outputs[i].stats.rounds;
       tokens += outputs[i].stats.output_tokens;
     }
@@ -74,11 +75,11 @@ TEST_P(Observing, AlsoWhereSequencesMakeRoomAndComeBack) {
   Collector collector;
   std::vector<SequenceId> ids;
   for (const auto& prompt : StoryPrompts()) {
-    SamplingParams sampling = Settings()[1];
+    SamplingParams sampling = ObservingSettings()[1];
     sampling.seed += ids.size();
     ids.push_back(*engine->Submit({.prompt = prompt,
                                    .sampling = sampling,
-                                   .stop = kStop,
+                                   .stop = kObservingStop,
                                    .prefix_scope = ids.size() % 2,
                                    .listener = &collector}));
   }
@@ -88,7 +89,7 @@ TEST_P(Observing, AlsoWhereSequencesMakeRoomAndComeBack) {
   const auto outputs = Finish(*engine, &collector, ids);
   int preemptions = 0;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    EXPECT_EQ(outputs[i].tokens, Truth(1)[i]) << i;
+    EXPECT_EQ(outputs[i].tokens, ObservingTruth(1)[i]) << i;
     preemptions += outputs[i].stats.preemptions;
   }
   EXPECT_GT(preemptions, 2);
@@ -97,42 +98,44 @@ TEST_P(Observing, AlsoWhereSequencesMakeRoomAndComeBack) {
 INSTANTIATE_TEST_SUITE_P(
     Modes, Observing,
     testing::Values(
-        Case{"Jacobi", kJacobi, {.max_batch = 1}},
-        Case{"JacobiBatch3", kJacobi, {.plan = {.lookahead = 12}, .max_batch = 3}},
-        Case{"Lookahead", kLookahead, {.max_batch = 1}},
-        Case{"LookaheadBatch3", kLookahead, {.plan = Window(7, 3, 4), .max_batch = 3}},
-        Case{"LookaheadTinyPool",
-             kLookahead,
-             {.plan = Window(4, 2, 3), .max_batch = 5, .max_context = 160, .kv_tokens = 192}},
-        Case{"Recycle", kRecycle, {.plan = {.lookahead = 31}, .max_batch = 1}},
-        Case{"RecycleBatch3", kRecycle, {.plan = {.lookahead = 12}, .max_batch = 3}},
-        Case{"Racer", kRacer, {.plan = {.lookahead = 31}, .max_batch = 1}},
-        Case{"RacerTinyPool",
-             kRacer,
-             {.plan = {.lookahead = 15}, .max_batch = 5, .max_context = 160, .kv_tokens = 192}}),
+        ObservingCase{"Jacobi", kJacobiMode, {.max_batch = 1}},
+        ObservingCase{"JacobiBatch3", kJacobiMode, {.plan = {.lookahead = 12}, .max_batch = 3}},
+        ObservingCase{"Lookahead", kLookaheadMode, {.max_batch = 1}},
+        ObservingCase{"LookaheadBatch3", kLookaheadMode, {.plan = Window(7, 3, 4), .max_batch = 3}},
+        ObservingCase{
+            "LookaheadTinyPool",
+            kLookaheadMode,
+            {.plan = Window(4, 2, 3), .max_batch = 5, .max_context = 160, .kv_tokens = 192}},
+        ObservingCase{"Recycle", kRecycleMode, {.plan = {.lookahead = 31}, .max_batch = 1}},
+        ObservingCase{"RecycleBatch3", kRecycleMode, {.plan = {.lookahead = 12}, .max_batch = 3}},
+        ObservingCase{"Racer", kRacerMode, {.plan = {.lookahead = 31}, .max_batch = 1}},
+        ObservingCase{
+            "RacerTinyPool",
+            kRacerMode,
+            {.plan = {.lookahead = 15}, .max_batch = 5, .max_context = 160, .kv_tokens = 192}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Lookahead, RequestsMayShapeTheirWindows) {
-  const std::vector<Mode> modes = {Mode::kAr, kLookahead};
+  const std::vector<Mode> modes = {Mode::kAr, kLookaheadMode};
   const auto engine = MakeEngine(modes, {.max_batch = 1}, BundledTarget(), {});
   ASSERT_TRUE(engine.ok());
   Collector collector;
   const auto submit = [&](const PlanOptions& plan) {
     return (*engine)->Submit({.prompt = StoryPrompts()[0],
-                              .sampling = Settings()[0],
-                              .stop = kStop,
+                              .sampling = ObservingSettings()[0],
+                              .stop = kObservingStop,
                               .plan = plan,
                               .listener = &collector});
   };
-  const auto small = submit({.mode = kLookahead, .lookahead = 2, .window = 2, .guesses = 1});
-  const auto large = submit({.mode = kLookahead, .lookahead = 6, .window = 5, .guesses = 5});
-  const auto refused = submit({.mode = kLookahead, .window = 6, .guesses = 5});
+  const auto small = submit({.mode = kLookaheadMode, .lookahead = 2, .window = 2, .guesses = 1});
+  const auto large = submit({.mode = kLookaheadMode, .lookahead = 6, .window = 5, .guesses = 5});
+  const auto refused = submit({.mode = kLookaheadMode, .window = 6, .guesses = 5});
   ASSERT_TRUE(small.ok() && large.ok());
   EXPECT_EQ(refused.error().message,
             "mode lookahead proposes (W + G) K = (6 + 5) x 6 = 66 tokens, more than 63: give a "
             "smaller lookahead_window, lookahead_guesses or lookahead");
   const auto outputs = Finish(**engine, &collector, {*small, *large});
-  for (const auto& output : outputs) EXPECT_EQ(output.tokens, Truth(0)[0]);
+  for (const auto& output : outputs) EXPECT_EQ(output.tokens, ObservingTruth(0)[0]);
   const RequestStats& of_small = outputs[0].stats;
   const RequestStats& of_large = outputs[1].stats;
   EXPECT_LE(of_small.proposed, 6 * of_small.rounds);

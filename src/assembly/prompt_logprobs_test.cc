@@ -26,22 +26,13 @@ std::vector<Bits> BitsOf(const std::vector<std::vector<TokenLogprob>>& logprobs)
   return all;
 }
 
-std::vector<std::vector<Token>> Prompts() {
-  auto prompts = StoryPrompts();
-  prompts.push_back({prompts[0][0]});  // Nothing to score.
-  std::vector<Token> longest;
-  while (longest.size() < 150) longest.insert(longest.end(), prompts[2].begin(), prompts[2].end());
-  prompts.push_back(longest);
-  return prompts;
-}
-
 // The other route: for each prefix a request of its own that has to generate the prompt's next
 // token. What makes it do so does not enter log-probabilities, which are of the raw logits.
-const std::vector<std::vector<Bits>>& Truth() {
+const std::vector<std::vector<Bits>>& LogprobsTruth() {
   static const auto truth = [] {
     const auto engine = Make(Mode::kAr, {.max_batch = 1, .prefix_cache = false});
     std::vector<std::vector<Bits>> all;
-    for (const auto& prompt : Prompts()) {
+    for (const auto& prompt : PromptsOfAllLengths()) {
       Collector collector;
       for (std::size_t length = 1; length < prompt.size(); ++length) {
         SamplingParams sampling{.top_logprobs = kTop};
@@ -75,7 +66,7 @@ std::vector<Collector::Output> Score(Engine& engine, const Asking& asking) {
   Collector collector;
   std::vector<SequenceId> ids;
   for (int turn = 0; turn < 2; ++turn) {
-    for (const auto& prompt : Prompts()) {
+    for (const auto& prompt : PromptsOfAllLengths()) {
       const auto id = engine.Submit({.prompt = prompt,
                                      .sampling = asking.sampling,
                                      .stop = {.max_tokens = asking.max_tokens},
@@ -89,16 +80,16 @@ std::vector<Collector::Output> Score(Engine& engine, const Asking& asking) {
   return Finish(engine, &collector, ids);
 }
 
-struct Case {
+struct LogprobsCase {
   std::string name;
   Mode mode;
   EngineConfig options;
   bool preempts = false;
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const LogprobsCase& test, std::ostream* out) { *out << test.name; }
 
-class PromptLogprobs : public testing::TestWithParam<Case> {};
+class PromptLogprobs : public testing::TestWithParam<LogprobsCase> {};
 
 TEST_P(PromptLogprobs, EqualThoseOfRequestsThatGenerateTheTokens) {
   const auto engine = Make(GetParam().mode, GetParam().options);
@@ -111,7 +102,7 @@ TEST_P(PromptLogprobs, EqualThoseOfRequestsThatGenerateTheTokens) {
       int preemptions = 0;
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         EXPECT_EQ(outputs[i].prompts_told, 1);
-        EXPECT_EQ(BitsOf(outputs[i].prompt_logprobs), Truth()[i % Truth().size()]);
+        EXPECT_EQ(BitsOf(outputs[i].prompt_logprobs), LogprobsTruth()[i % LogprobsTruth().size()]);
         EXPECT_EQ(outputs[i].stats.cached_prompt_tokens, 0);
         preemptions += outputs[i].stats.preemptions;
         if (max_tokens == 0) {
@@ -135,19 +126,20 @@ TEST_P(PromptLogprobs, EqualThoseOfRequestsThatGenerateTheTokens) {
 INSTANTIATE_TEST_SUITE_P(
     Modes, PromptLogprobs,
     testing::Values(
-        Case{"Ar", Mode::kAr, {.max_batch = 1}},
-        Case{"ArBatch4SmallChunks", Mode::kAr, {.max_batch = 4, .prefill_chunk = 5}},
-        Case{"ArLargeChunks", Mode::kAr, {.max_batch = 7, .prefill_chunk = 4096}},
-        Case{"SdBatch4", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 4}},
-        Case{"SdTree", Mode::kSd, {.plan = {.tree_width = 3}, .max_batch = 3}},
-        Case{"SdRejection", Mode::kSd, {.max_batch = 3, .verification = Verification::kRejection}},
-        Case{"SsdBatch1", Mode::kSsd, {.max_batch = 1}},
-        Case{"SsdBatch4", Mode::kSsd, {.max_batch = 4, .prefill_chunk = 7}},
-        Case{"SsdTinyPool",
-             Mode::kSsd,
-             {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256},
-             true},
-        Case{"Auto", Mode::kAuto, {.max_batch = 4}}),
+        LogprobsCase{"Ar", Mode::kAr, {.max_batch = 1}},
+        LogprobsCase{"ArBatch4SmallChunks", Mode::kAr, {.max_batch = 4, .prefill_chunk = 5}},
+        LogprobsCase{"ArLargeChunks", Mode::kAr, {.max_batch = 7, .prefill_chunk = 4096}},
+        LogprobsCase{"SdBatch4", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 4}},
+        LogprobsCase{"SdTree", Mode::kSd, {.plan = {.tree_width = 3}, .max_batch = 3}},
+        LogprobsCase{
+            "SdRejection", Mode::kSd, {.max_batch = 3, .verification = Verification::kRejection}},
+        LogprobsCase{"SsdBatch1", Mode::kSsd, {.max_batch = 1}},
+        LogprobsCase{"SsdBatch4", Mode::kSsd, {.max_batch = 4, .prefill_chunk = 7}},
+        LogprobsCase{"SsdTinyPool",
+                     Mode::kSsd,
+                     {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256},
+                     true},
+        LogprobsCase{"Auto", Mode::kAuto, {.max_batch = 4}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(PromptScores, OfTheTokensAloneWhereNoOthersAreAskedFor) {
@@ -155,7 +147,7 @@ TEST(PromptScores, OfTheTokensAloneWhereNoOthersAreAskedFor) {
   const auto outputs = Score(*engine, {.max_tokens = 0, .top = 0});
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto bits = BitsOf(outputs[i].prompt_logprobs);
-    const auto& truth = Truth()[i % Truth().size()];
+    const auto& truth = LogprobsTruth()[i % LogprobsTruth().size()];
     ASSERT_EQ(bits.size(), truth.size());
     for (std::size_t k = 0; k < bits.size(); ++k) EXPECT_EQ(bits[k], Bits{truth[k][0]});
   }
@@ -165,7 +157,7 @@ TEST(PromptScores, OfTheTokensAloneWhereNoOthersAreAskedFor) {
 TEST(PromptScores, PreemptionScoresNoRowTwice) {
   const auto engine = Make(Mode::kAr, {.max_batch = 2, .prefill_chunk = 8});
   Collector collector;
-  const auto prompts = Prompts();
+  const auto prompts = PromptsOfAllLengths();
   const auto id = engine->Submit({.prompt = prompts.back(),
                                   .stop = {.max_tokens = 0},
                                   .prompt_logprobs = kTop,
@@ -177,7 +169,7 @@ TEST(PromptScores, PreemptionScoresNoRowTwice) {
   const Collector::Output& output = collector.outputs[*id];
   EXPECT_EQ(output.stats.preemptions, 2);
   EXPECT_EQ(output.prompts_told, 1);
-  EXPECT_EQ(BitsOf(output.prompt_logprobs), Truth().back());
+  EXPECT_EQ(BitsOf(output.prompt_logprobs), LogprobsTruth().back());
 }
 
 }  // namespace

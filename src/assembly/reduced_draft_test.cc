@@ -18,14 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr StopRules kStop{.max_tokens = 64};
 constexpr std::size_t kAll = DraftVariant::kAll;
-
-std::vector<std::vector<Token>> Generated(Mode mode, const EngineConfig& options,
-                                          const DraftOptions& draft,
-                                          const SamplingParams& sampling) {
-  return TokensOf(Generate(*Make(mode, options, draft), StoryPrompts(), sampling, kStop));
-}
 
 // How often the target says each token, and the stories' prompts have it.
 class Ranked {
@@ -35,7 +28,7 @@ class Ranked {
     const auto count = [&](std::span<const Token> tokens) {
       for (const Token token : tokens) ++counts[static_cast<std::size_t>(token)];
     };
-    for (const auto& tokens : Generated(Mode::kAr, {}, {}, {})) count(tokens);
+    for (const auto& tokens : GeneratedStories(Mode::kAr, {}, {}, {})) count(tokens);
     for (const auto& tokens : StoryPrompts()) count(tokens);
     ranking_ = RankTokens(*BundledTarget()->tokenizer, counts);
     folder_.Write("ranking.txt", FormatTokenRanking(ranking_));
@@ -64,14 +57,9 @@ class Ranked {
   TemporaryFolder folder_;
 };
 
-const Ranked& Ranking() {
+const Ranked& StoryRanking() {
   static const Ranked ranking;
   return ranking;
-}
-
-const DraftVariant& Reversed() {
-  static const DraftVariant variant(DraftVariant::Reversed());
-  return variant;
 }
 
 Result<OpenedModel> Fitted(const ModelSource& source) {
@@ -86,29 +74,22 @@ std::unique_ptr<LoadedModel> Loaded(const ModelSource& source, Precision precisi
       .value();
 }
 
-std::vector<float> LogitsOf(const LoadedModel& loaded) {
-  const std::vector<Token> prompt = StoryPrompts()[0];
-  SequenceRunner runner(loaded.model.get(), static_cast<int>(prompt.size()));
-  const float* logits = runner.Append(prompt);
-  return {logits, logits + prompt.size() * kAll};
-}
-
 DraftOptions LimitedTo(int most, DraftOptions draft = BundledDraft()) {
-  draft.source.draft_vocabulary = Ranking().First(most);
+  draft.source.draft_vocabulary = StoryRanking().First(most);
   return draft;
 }
 
 TEST(ReducedDraft, HasTheWholeDraftsLogitsOfWhatItMaySay) {
-  const std::vector<bool> said = Ranking().Said(100);
+  const std::vector<bool> said = StoryRanking().Said(100);
   for (const Precision precision : {Precision::kBF16, Precision::kF32, Precision::kPortable}) {
     for (const char* weights : {"", "q8_0", "q4_k_m"}) {
-      for (const std::string& path : {BundledModel("demo-draft"), Reversed().path()}) {
+      for (const std::string& path : {BundledModel("demo-draft"), ReversedVariant().path()}) {
         ModelSource source{.path = path, .weights = weights};
         const auto whole = Loaded(source, precision);
-        source.draft_vocabulary = Ranking().First(100);
+        source.draft_vocabulary = StoryRanking().First(100);
         const auto reduced = Loaded(source, precision);
-        const std::vector<float> all = LogitsOf(*whole);
-        const std::vector<float> some = LogitsOf(*reduced);
+        const std::vector<float> all = StoryLogits(*whole);
+        const std::vector<float> some = StoryLogits(*reduced);
         ASSERT_EQ(some.size(), all.size());
         for (std::size_t i = 0; i < all.size(); ++i) {
           const float expected = said[i % kAll] ? all[i] : -std::numeric_limits<float>::infinity();
@@ -125,17 +106,19 @@ TEST(ReducedDraft, HasTheWholeDraftsLogitsOfWhatItMaySay) {
 TEST(ReducedDraft, TheTokensAreTheSameHoweverFewItMaySay) {
   for (const float temperature : {0.0F, 1.0F}) {
     const SamplingParams sampling{.temperature = temperature, .seed = 21};
-    const auto truth = Generated(Mode::kAr, {}, {}, sampling);
+    const auto truth = GeneratedStories(Mode::kAr, {}, {}, sampling);
     for (const int most : {1, 40}) {
       const DraftOptions draft = LimitedTo(most);
-      EXPECT_EQ(Generated(Mode::kSd, {.max_batch = 3}, draft, sampling), truth);
-      EXPECT_EQ(Generated(Mode::kSd, {.plan = {.lookahead = 4, .tree_width = 3, .max_nodes = 12}},
-                          draft, sampling),
+      EXPECT_EQ(GeneratedStories(Mode::kSd, {.max_batch = 3}, draft, sampling), truth);
+      EXPECT_EQ(
+          GeneratedStories(Mode::kSd, {.plan = {.lookahead = 4, .tree_width = 3, .max_nodes = 12}},
+                           draft, sampling),
+          truth);
+      EXPECT_EQ(GeneratedStories(Mode::kSsd, {.max_batch = 1}, draft, sampling), truth);
+      EXPECT_EQ(GeneratedStories(Mode::kSsd, {.plan = {.tree_width = 3}, .max_batch = 3}, draft,
+                                 sampling),
                 truth);
-      EXPECT_EQ(Generated(Mode::kSsd, {.max_batch = 1}, draft, sampling), truth);
-      EXPECT_EQ(Generated(Mode::kSsd, {.plan = {.tree_width = 3}, .max_batch = 3}, draft, sampling),
-                truth);
-      EXPECT_EQ(Generated(Mode::kSssd, {.max_batch = 2}, draft, sampling), truth);
+      EXPECT_EQ(GeneratedStories(Mode::kSssd, {.max_batch = 2}, draft, sampling), truth);
     }
   }
 }
@@ -144,7 +127,7 @@ TEST(ReducedDraft, IsAcceptedAsOftenWhereItMaySayWhatTheTargetSays) {
   const auto accepted = [](const DraftOptions& draft) {
     const auto engine = MakeEngine(Mode::kSd, {.max_batch = 2}, BundledTarget(), draft);
     std::int64_t sum = 0;
-    for (const auto& output : Generate(**engine, StoryPrompts(), {}, kStop)) {
+    for (const auto& output : Generate(**engine, StoryPrompts(), {}, kVariantStop)) {
       sum += output.stats.accepted;
     }
     return sum;
@@ -156,7 +139,7 @@ TEST(ReducedDraft, IsAcceptedAsOftenWhereItMaySayWhatTheTargetSays) {
   EXPECT_LT(few, all);
   EXPECT_GT(few, 0);
   // Under other ids it is the same draft.
-  EXPECT_EQ(accepted(LimitedTo(20, Reversed().Options())), few);
+  EXPECT_EQ(accepted(LimitedTo(20, ReversedVariant().Options())), few);
 }
 
 TEST(ReducedDraft, AGrammarMayWantWhatItDoesNotSay) {
@@ -172,7 +155,7 @@ word ::= "once" | "park" | "little" | "happily" | "forest" | "dragon" | "bird")"
     const SequenceId id = (*engine)
                               ->Submit({.prompt = StoryPrompts()[0],
                                         .sampling = sampling,
-                                        .stop = kStop,
+                                        .stop = kVariantStop,
                                         .listener = &collector})
                               .value();
     return Finish(**engine, &collector, std::vector<SequenceId>{id}).front().tokens;
@@ -210,13 +193,13 @@ TEST(ReducedDraft, WhatDoesNotGoTogetherIsRefused) {
   folder.Write("other.txt", "foretoken-token-ranking 1 abc 2048\n5 1\n");
   source.draft_vocabulary = {(folder.path() / "other.txt").string(), 5};
   EXPECT_THAT(refusal(source), HasSubstr("ranks the tokens of another tokenizer"));
-  source.draft_vocabulary = Ranking().First(5);
+  source.draft_vocabulary = StoryRanking().First(5);
   EXPECT_THAT(LoadModel(source, std::make_shared<Device>(CoreSet{AvailableCores().front()}), {})
                   .error()
                   .message,
               HasSubstr("only a draft may be limited"));
   source = {.synthetic = "draft-12m"};
-  source.draft_vocabulary = Ranking().First(5);
+  source.draft_vocabulary = StoryRanking().First(5);
   OpenedModel opened = OpenModel(source).value();
   const ModelConfig target = opened.config;
   EXPECT_THAT(FitDraft(target, nullptr, std::move(opened)).error().message,

@@ -21,14 +21,24 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 8;
+constexpr int kLetters = 8;
 constexpr int kCompared = 3;  // Tokens.
-constexpr int kLookahead = 2;
+constexpr int kRejectionLookahead = 2;
 
 // What drafts; all but the first two read the target's states or say all positions in one pass.
-enum class Draft { kModel, kByText, kEagle3, kPard, kDflash, kDspark, kPeagle, kMedusa, kHydra };
+enum class TestedDraft {
+  kModel,
+  kByText,
+  kEagle3,
+  kPard,
+  kDflash,
+  kDspark,
+  kPeagle,
+  kMedusa,
+  kHydra
+};
 
-struct Setting {
+struct RejectionSetting {
   std::string name;
   Mode mode = Mode::kAr;
   Fallback fallback = Fallback::kJit;
@@ -37,17 +47,20 @@ struct Setting {
   float top_p = 1;
   CacheOrder order = CacheOrder::kNoise;
   std::vector<Token> draft_lacks = {};
-  Draft draft = Draft::kModel;
+  TestedDraft draft = TestedDraft::kModel;
 
   // SSD's rounds wait for another thread; that laws travel with proposals shows in fewer.
   int requests() const { return mode == Mode::kSsd ? 1'500 : 12'000; }
   bool reads_states() const {
-    return draft != Draft::kModel && draft != Draft::kByText && draft != Draft::kPard;
+    return draft != TestedDraft::kModel && draft != TestedDraft::kByText &&
+           draft != TestedDraft::kPard;
   }
   int batch() const { return mode != Mode::kSsd ? 16 : fallback == Fallback::kJit ? 1 : 4; }
 };
 
-std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
+std::ostream& operator<<(std::ostream& out, const RejectionSetting& setting) {
+  return out << setting.name;
+}
 
 // What a draft by text has for the target's letters: some together, and in another order.
 constexpr const char* kTargetWords[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
@@ -60,65 +73,65 @@ ModelConfig TinyShape(int hidden) {
                       .heads = 2,
                       .kv_heads = 1,
                       .head_dim = hidden / 2,
-                      .vocabulary = kVocabulary,
+                      .vocabulary = kLetters,
                       .max_positions = 64});
 }
 
-constexpr int kTargetHidden = 32;
+constexpr int kTinyHidden = 32;
 
 FeatureSpec Features(FeatureSpec::Join join) {
   return {.join = join,
           .points = {0, 1, TapShape::kFinalState},
-          .tapped = kTargetHidden,
+          .tapped = kTinyHidden,
           .reduced = true};
 }
 
-ModelConfig DraftShape(const Setting& setting) {
+ModelConfig DraftShape(const RejectionSetting& setting) {
   using Join = FeatureSpec::Join;
-  constexpr int kPositions = 2 * kLookahead;
-  const bool heads = setting.draft == Draft::kMedusa || setting.draft == Draft::kHydra;
-  ModelConfig shape = TinyShape(heads ? kTargetHidden : 16);
+  constexpr int kPositions = 2 * kRejectionLookahead;
+  const bool heads = setting.draft == TestedDraft::kMedusa || setting.draft == TestedDraft::kHydra;
+  ModelConfig shape = TinyShape(heads ? kTinyHidden : 16);
   switch (setting.draft) {
-    case Draft::kModel:
+    case TestedDraft::kModel:
       return shape;
-    case Draft::kByText:
+    case TestedDraft::kByText:
       shape.vocabulary = static_cast<int>(std::size(kDraftWords));
       return shape;
-    case Draft::kEagle3:
+    case TestedDraft::kEagle3:
       shape.feature = Features(Join::kAttended);
       return shape;
-    case Draft::kPeagle:
+    case TestedDraft::kPeagle:
       shape.feature = Features(Join::kAttended);
       shape.feature.masked = true;
       [[fallthrough]];
-    case Draft::kPard:
-      shape.parallel = {.positions = kLookahead, .mask_token = 2};
+    case TestedDraft::kPard:
+      shape.parallel = {.positions = kRejectionLookahead, .mask_token = 2};
       return shape;
-    case Draft::kMedusa:
+    case TestedDraft::kMedusa:
       shape.feature = {.join = Join::kHeads,
                        .points = {TapShape::kFinalState},
-                       .tapped = kTargetHidden,
+                       .tapped = kTinyHidden,
                        .heads = kPositions,
                        .head_blocks = 1,
                        .output_norm = false};
       shape.parallel = {.positions = kPositions, .mask_token = 0, .block = kPositions};
       shape.layers.clear();
       return shape;
-    case Draft::kHydra:
+    case TestedDraft::kHydra:
       shape.feature = {.join = Join::kSequentialHeads,
                        .points = {TapShape::kFinalState},
-                       .tapped = kTargetHidden,
+                       .tapped = kTinyHidden,
                        .leaves_normed = true,
                        .heads = kPositions,
                        .head_blocks = 1,
                        .output_norm = false};
       shape.layers.clear();
       return shape;
-    case Draft::kDflash:
+    case TestedDraft::kDflash:
       shape.parallel = {
           .positions = kPositions, .mask_token = 2, .block = kPositions + 1, .in_place = true};
       break;
-    case Draft::kDspark:
+    case TestedDraft::kDspark:
       shape.parallel = {.positions = kPositions, .mask_token = 2, .block = kPositions};
       shape.markov = {.rank = 4,
                       .kind = MarkovSpec::Kind::kGated,
@@ -165,10 +178,10 @@ struct Tiny {
     if (lacks.empty()) return;
     // The others under other ids.
     Translation translation;
-    for (Token token = 0; token < kVocabulary; ++token) {
-      translation.read.push_back((token + 3) % kVocabulary);
+    for (Token token = 0; token < kLetters; ++token) {
+      translation.read.push_back((token + 3) % kLetters);
       const bool lacked = std::ranges::find(lacks, token) != lacks.end();
-      translation.said.push_back(lacked ? -1 : (token + 3) % kVocabulary);
+      translation.said.push_back(lacked ? -1 : (token + 3) % kLetters);
     }
     model = Translate(std::move(model), std::make_shared<const Translation>(translation));
   }
@@ -177,7 +190,7 @@ struct Tiny {
   std::unique_ptr<Model> model;
 };
 
-class RejectionTest : public testing::TestWithParam<Setting> {
+class RejectionTest : public testing::TestWithParam<RejectionSetting> {
  protected:
   static SamplingParams Sampling(std::uint64_t seed) {
     SamplingParams sampling;
@@ -187,15 +200,15 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     return sampling;
   }
 
-  std::unique_ptr<Engine> NewEngine(const Setting& setting) {
+  std::unique_ptr<Engine> NewEngine(const RejectionSetting& setting) {
     EngineConfig options;
     options.plan.mode = setting.mode;
-    options.plan.lookahead = kLookahead;
+    options.plan.lookahead = kRejectionLookahead;
     options.plan.fallback = setting.fallback;
     options.plan.saguaro_c = setting.saguaro_c;
     options.plan.tree_width = setting.tree_width;
     options.plan.cache_order = setting.order;
-    options.plan.primary = options.plan.after_fallback = UniformFanout(2, kLookahead);
+    options.plan.primary = options.plan.after_fallback = UniformFanout(2, kRejectionLookahead);
     options.max_batch = setting.batch();
     options.max_waiting = setting.requests();
     options.verification = Verification::kRejection;
@@ -208,15 +221,15 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     if (setting.mode == Mode::kSd) {
       const std::shared_ptr<Model> draft(std::shared_ptr<Model>(), draft_.model.get());
       proposers.before[DrafterId::kModel] =
-          MakeModelDrafter({.vocabulary = kVocabulary,
+          MakeModelDrafter({.vocabulary = kLetters,
                             .max_sequences = options.max_batch,
                             .max_context = 64,
                             .draft = draft,
-                            .text = setting.draft == Draft::kByText ? Pair() : nullptr});
+                            .text = setting.draft == TestedDraft::kByText ? Pair() : nullptr});
     } else if (setting.mode.before()) {
       proposers.before[setting.mode.drafter] = MakeDrafter(
           setting.mode.drafter,
-          {.vocabulary = kVocabulary, .max_context = 64, .backend = target_.backend.get()});
+          {.vocabulary = kLetters, .max_context = 64, .backend = target_.backend.get()});
     } else if (setting.mode == Mode::kSsd) {
       proposers.speculator = StartSpeculator(options);
     }
@@ -255,12 +268,12 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     Collector collector;
     Request request{.prompt = prompt_, .sampling = {}, .listener = &collector};
     request.prompt.insert(request.prompt.end(), prefix.begin(), prefix.end());
-    request.sampling.top_logprobs = kVocabulary;
+    request.sampling.top_logprobs = kLetters;
     request.stop.max_tokens = 1;
     const auto id = plain.Submit(request);
     EXPECT_TRUE(id.ok());
     plain.RunUntilIdle();
-    std::vector<double> law(kVocabulary, 0.0);
+    std::vector<double> law(kLetters, 0.0);
     const auto logprobs = collector.outputs[*id].logprobs.at(0);
     double sum = 0;
     for (std::size_t i = 1; i < logprobs.size(); ++i) {
@@ -293,7 +306,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
       std::vector<std::vector<Token>> extended;
       for (std::size_t i = 0; i < prefixes.size(); ++i) {
         const auto law = LawAfter(*plain, prefixes[i]);
-        for (Token token = 0; token < kVocabulary; ++token) {
+        for (Token token = 0; token < kLetters; ++token) {
           longer.push_back(joint[i] * law[token]);
           extended.push_back(prefixes[i]);
           extended.back().push_back(token);
@@ -318,7 +331,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     }
     for (const auto& [id, output] : collector.outputs) {
       std::size_t index = 0;
-      for (int i = 0; i < kCompared; ++i) index = index * kVocabulary + output.tokens.at(i);
+      for (int i = 0; i < kCompared; ++i) index = index * kLetters + output.tokens.at(i);
       ++counts[index];
       total->proposed += output.stats.proposed;
       total->accepted += output.stats.accepted;
@@ -329,7 +342,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
   }
 
   SpeculatorClient* client_ = nullptr;  // The engine's.
-  Tiny target_{TinyShape(kTargetHidden), 3, AvailableCores().front()};
+  Tiny target_{TinyShape(kTinyHidden), 3, AvailableCores().front()};
   Tiny draft_{DraftShape(GetParam()), 8, AvailableCores().back(), GetParam().draft_lacks};
   const std::vector<Token> prompt_ = {1, 5, 2, 5, 1, 5};
 };
@@ -374,87 +387,110 @@ TEST_P(RejectionTest, EmitsTheTargetsJointLaw) {
 INSTANTIATE_TEST_SUITE_P(
     Modes, RejectionTest,
     testing::Values(
-        Setting{.name = "Ar", .mode = Mode::kAr}, Setting{.name = "Sd", .mode = Mode::kSd},
-        Setting{.name = "SdTopP", .mode = Mode::kSd, .top_p = 0.8F},
-        Setting{.name = "SdTree", .mode = Mode::kSd, .tree_width = 2},
-        Setting{.name = "SdLacking", .mode = Mode::kSd, .draft_lacks = {1, 4, 6}},
-        Setting{.name = "SdEagle3", .mode = Mode::kSd, .draft = Draft::kEagle3},
-        Setting{.name = "SdEagle3Lacking",
-                .mode = Mode::kSd,
-                .draft_lacks = {1, 4, 6},
-                .draft = Draft::kEagle3},
-        Setting{
-            .name = "SdEagle3Tree", .mode = Mode::kSd, .tree_width = 2, .draft = Draft::kEagle3},
-        Setting{.name = "SsdEagle3", .mode = Mode::kSsd, .draft = Draft::kEagle3},
-        Setting{
-            .name = "SsdEagle3Tree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kEagle3},
-        Setting{.name = "SdPard", .mode = Mode::kSd, .draft = Draft::kPard},
-        Setting{.name = "SdPardLackingTree",
-                .mode = Mode::kSd,
-                .tree_width = 2,
-                .draft_lacks = {1, 4, 6},
-                .draft = Draft::kPard},
-        Setting{.name = "SsdPard", .mode = Mode::kSsd, .draft = Draft::kPard},
-        Setting{.name = "SsdPardTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kPard},
-        Setting{.name = "SdDflash", .mode = Mode::kSd, .draft = Draft::kDflash},
-        Setting{
-            .name = "SsdDflashTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kDflash},
-        Setting{.name = "SdDspark", .mode = Mode::kSd, .draft = Draft::kDspark},
-        Setting{.name = "SdDsparkLackingTree",
-                .mode = Mode::kSd,
-                .tree_width = 2,
-                .draft_lacks = {1, 4, 6},
-                .draft = Draft::kDspark},
-        Setting{
-            .name = "SsdDsparkTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kDspark},
-        Setting{.name = "SdPeagle", .mode = Mode::kSd, .draft = Draft::kPeagle},
-        Setting{.name = "SdPeagleLackingTree",
-                .mode = Mode::kSd,
-                .tree_width = 2,
-                .draft_lacks = {1, 4, 6},
-                .draft = Draft::kPeagle},
-        Setting{
-            .name = "SsdPeagleTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kPeagle},
-        Setting{.name = "SdMedusa", .mode = Mode::kSd, .draft = Draft::kMedusa},
-        Setting{.name = "SdMedusaTopPTree",
-                .mode = Mode::kSd,
-                .tree_width = 2,
-                .top_p = 0.8F,
-                .draft = Draft::kMedusa},
-        Setting{
-            .name = "SsdMedusaTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kMedusa},
-        Setting{.name = "SdHydra", .mode = Mode::kSd, .draft = Draft::kHydra},
-        Setting{.name = "SdHydraLackingTree",
-                .mode = Mode::kSd,
-                .tree_width = 2,
-                .draft_lacks = {1, 4, 6},
-                .draft = Draft::kHydra},
-        Setting{
-            .name = "SsdHydraTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kHydra},
-        Setting{.name = "Jacobi", .mode = {Schedule::kBefore, DrafterId::kJacobi}},
-        Setting{
+        RejectionSetting{.name = "Ar", .mode = Mode::kAr},
+        RejectionSetting{.name = "Sd", .mode = Mode::kSd},
+        RejectionSetting{.name = "SdTopP", .mode = Mode::kSd, .top_p = 0.8F},
+        RejectionSetting{.name = "SdTree", .mode = Mode::kSd, .tree_width = 2},
+        RejectionSetting{.name = "SdLacking", .mode = Mode::kSd, .draft_lacks = {1, 4, 6}},
+        RejectionSetting{.name = "SdEagle3", .mode = Mode::kSd, .draft = TestedDraft::kEagle3},
+        RejectionSetting{.name = "SdEagle3Lacking",
+                         .mode = Mode::kSd,
+                         .draft_lacks = {1, 4, 6},
+                         .draft = TestedDraft::kEagle3},
+        RejectionSetting{.name = "SdEagle3Tree",
+                         .mode = Mode::kSd,
+                         .tree_width = 2,
+                         .draft = TestedDraft::kEagle3},
+        RejectionSetting{.name = "SsdEagle3", .mode = Mode::kSsd, .draft = TestedDraft::kEagle3},
+        RejectionSetting{.name = "SsdEagle3Tree",
+                         .mode = Mode::kSsd,
+                         .tree_width = 2,
+                         .draft = TestedDraft::kEagle3},
+        RejectionSetting{.name = "SdPard", .mode = Mode::kSd, .draft = TestedDraft::kPard},
+        RejectionSetting{.name = "SdPardLackingTree",
+                         .mode = Mode::kSd,
+                         .tree_width = 2,
+                         .draft_lacks = {1, 4, 6},
+                         .draft = TestedDraft::kPard},
+        RejectionSetting{.name = "SsdPard", .mode = Mode::kSsd, .draft = TestedDraft::kPard},
+        RejectionSetting{.name = "SsdPardTree",
+                         .mode = Mode::kSsd,
+                         .tree_width = 2,
+                         .draft = TestedDraft::kPard},
+        RejectionSetting{.name = "SdDflash", .mode = Mode::kSd, .draft = TestedDraft::kDflash},
+        RejectionSetting{.name = "SsdDflashTree",
+                         .mode = Mode::kSsd,
+                         .tree_width = 2,
+                         .draft = TestedDraft::kDflash},
+        RejectionSetting{.name = "SdDspark", .mode = Mode::kSd, .draft = TestedDraft::kDspark},
+        RejectionSetting{.name = "SdDsparkLackingTree",
+                         .mode = Mode::kSd,
+                         .tree_width = 2,
+                         .draft_lacks = {1, 4, 6},
+                         .draft = TestedDraft::kDspark},
+        RejectionSetting{.name = "SsdDsparkTree",
+                         .mode = Mode::kSsd,
+                         .tree_width = 2,
+                         .draft = TestedDraft::kDspark},
+        RejectionSetting{.name = "SdPeagle", .mode = Mode::kSd, .draft = TestedDraft::kPeagle},
+        RejectionSetting{.name = "SdPeagleLackingTree",
+                         .mode = Mode::kSd,
+                         .tree_width = 2,
+                         .draft_lacks = {1, 4, 6},
+                         .draft = TestedDraft::kPeagle},
+        RejectionSetting{.name = "SsdPeagleTree",
+                         .mode = Mode::kSsd,
+                         .tree_width = 2,
+                         .draft = TestedDraft::kPeagle},
+        RejectionSetting{.name = "SdMedusa", .mode = Mode::kSd, .draft = TestedDraft::kMedusa},
+        RejectionSetting{.name = "SdMedusaTopPTree",
+                         .mode = Mode::kSd,
+                         .tree_width = 2,
+                         .top_p = 0.8F,
+                         .draft = TestedDraft::kMedusa},
+        RejectionSetting{.name = "SsdMedusaTree",
+                         .mode = Mode::kSsd,
+                         .tree_width = 2,
+                         .draft = TestedDraft::kMedusa},
+        RejectionSetting{.name = "SdHydra", .mode = Mode::kSd, .draft = TestedDraft::kHydra},
+        RejectionSetting{.name = "SdHydraLackingTree",
+                         .mode = Mode::kSd,
+                         .tree_width = 2,
+                         .draft_lacks = {1, 4, 6},
+                         .draft = TestedDraft::kHydra},
+        RejectionSetting{.name = "SsdHydraTree",
+                         .mode = Mode::kSsd,
+                         .tree_width = 2,
+                         .draft = TestedDraft::kHydra},
+        RejectionSetting{.name = "Jacobi", .mode = {Schedule::kBefore, DrafterId::kJacobi}},
+        RejectionSetting{
             .name = "JacobiTopP", .mode = {Schedule::kBefore, DrafterId::kJacobi}, .top_p = 0.8F},
-        Setting{.name = "Lookahead", .mode = {Schedule::kBefore, DrafterId::kLookahead}},
-        Setting{.name = "Recycle", .mode = {Schedule::kBefore, DrafterId::kRecycle}},
-        Setting{.name = "Racer", .mode = {Schedule::kBefore, DrafterId::kRacer}},
-        Setting{.name = "RacerTopP", .mode = {Schedule::kBefore, DrafterId::kRacer}, .top_p = 0.8F},
-        Setting{.name = "SdByText", .mode = Mode::kSd, .draft = Draft::kByText},
-        Setting{.name = "SdByTextTopP", .mode = Mode::kSd, .top_p = 0.8F, .draft = Draft::kByText},
-        Setting{.name = "Ngram", .mode = Mode::kNgram}, Setting{.name = "Ssd", .mode = Mode::kSsd},
-        Setting{.name = "SsdSaguaro", .mode = Mode::kSsd, .saguaro_c = 0.3F},
-        Setting{.name = "SsdSaguaroAtZeroTopP",
-                .mode = Mode::kSsd,
-                .saguaro_c = 0,
-                .top_p = 0.9F,
-                .order = CacheOrder::kProbability},
-        Setting{.name = "SsdLacking", .mode = Mode::kSsd, .draft_lacks = {0, 5}},
-        Setting{.name = "SsdNgram", .mode = Mode::kSsd, .fallback = Fallback::kNgram},
-        Setting{.name = "SsdRandom", .mode = Mode::kSsd, .fallback = Fallback::kRandom},
-        Setting{.name = "SsdNoneTree",
-                .mode = Mode::kSsd,
-                .fallback = Fallback::kNone,
-                .saguaro_c = 0.5F,
-                .tree_width = 2}),
+        RejectionSetting{.name = "Lookahead", .mode = {Schedule::kBefore, DrafterId::kLookahead}},
+        RejectionSetting{.name = "Recycle", .mode = {Schedule::kBefore, DrafterId::kRecycle}},
+        RejectionSetting{.name = "Racer", .mode = {Schedule::kBefore, DrafterId::kRacer}},
+        RejectionSetting{
+            .name = "RacerTopP", .mode = {Schedule::kBefore, DrafterId::kRacer}, .top_p = 0.8F},
+        RejectionSetting{.name = "SdByText", .mode = Mode::kSd, .draft = TestedDraft::kByText},
+        RejectionSetting{.name = "SdByTextTopP",
+                         .mode = Mode::kSd,
+                         .top_p = 0.8F,
+                         .draft = TestedDraft::kByText},
+        RejectionSetting{.name = "Ngram", .mode = Mode::kNgram},
+        RejectionSetting{.name = "Ssd", .mode = Mode::kSsd},
+        RejectionSetting{.name = "SsdSaguaro", .mode = Mode::kSsd, .saguaro_c = 0.3F},
+        RejectionSetting{.name = "SsdSaguaroAtZeroTopP",
+                         .mode = Mode::kSsd,
+                         .saguaro_c = 0,
+                         .top_p = 0.9F,
+                         .order = CacheOrder::kProbability},
+        RejectionSetting{.name = "SsdLacking", .mode = Mode::kSsd, .draft_lacks = {0, 5}},
+        RejectionSetting{.name = "SsdNgram", .mode = Mode::kSsd, .fallback = Fallback::kNgram},
+        RejectionSetting{.name = "SsdRandom", .mode = Mode::kSsd, .fallback = Fallback::kRandom},
+        RejectionSetting{.name = "SsdNoneTree",
+                         .mode = Mode::kSsd,
+                         .fallback = Fallback::kNone,
+                         .saguaro_c = 0.5F,
+                         .tree_width = 2}),
     [](const auto& instance) { return instance.param.name; });
 
 }  // namespace

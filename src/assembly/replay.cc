@@ -18,7 +18,7 @@ Candidate ScoreOf(Token token, std::span<const Candidate> all) {
   return found != all.end() ? *found : Candidate{token, -std::numeric_limits<double>::infinity()};
 }
 
-std::optional<Deviation> Read(const LoadedModel& loaded, const Replay& replay) {
+std::optional<Deviation> ReadReplay(const LoadedModel& loaded, const Replay& replay) {
   Model& model = *loaded.model;
   const int vocabulary = model.config().vocabulary;
   Sampler sampler(loaded.backend.get(), vocabulary);
@@ -70,7 +70,7 @@ std::optional<Deviation> Read(const LoadedModel& loaded, const Replay& replay) {
 std::optional<Deviation> FindDeviation(const LoadedModel& loaded, const Replay& replay) {
   FT_CHECK(!replay.prompt.empty());
   if (replay.tokens.empty()) return std::nullopt;
-  return loaded.device->Run([&] { return Read(loaded, replay); });
+  return loaded.device->Run([&] { return ReadReplay(loaded, replay); });
 }
 
 }  // namespace foretoken

@@ -15,10 +15,6 @@
 namespace foretoken {
 namespace {
 
-ModelSource Self(const std::string& own) {
-  return {.path = BundledModel("demo-target"), .own_drafter = own};
-}
-
 // A model that counts the rows of its passes.
 class CountingModel final : public Model {
  public:
@@ -41,9 +37,9 @@ class CountingModel final : public Model {
   std::unique_ptr<Model> model_;
 };
 
-std::shared_ptr<CountingModel> Draft(const std::string& own) {
+std::shared_ptr<CountingModel> CountedDraft(const std::string& own) {
   const LoadedModel& target = *BundledTarget();
-  const auto opened = OpenModel(Self(own));
+  const auto opened = OpenModel(SelfSource(own));
   EXPECT_TRUE(opened.ok());
   return std::make_shared<CountingModel>(
       SharedWeights(*opened, Precision::kBF16, target)->MakeModel(target.backend.get()));
@@ -117,7 +113,7 @@ struct Plan {
 class Proposing {
  public:
   Proposing(const std::string& own, bool on_target_kv)
-      : draft_(Draft(own)),
+      : draft_(CountedDraft(own)),
         drafter_(MakeModelDrafter({.max_sequences = 2,
                                    .max_context = 256,
                                    .draft = draft_,
@@ -229,8 +225,8 @@ std::vector<std::vector<Token>> LongPrompts() {
   return prompts;
 }
 
-Decoded Decode(Mode mode, const EngineConfig& config, const DraftOptions& draft,
-               float temperature = 0.8F) {
+Decoded DecodeBySelf(Mode mode, const EngineConfig& config, const DraftOptions& draft,
+                     float temperature = 0.8F) {
   const auto engine = MakeEngine(mode, config, BundledTarget(), draft);
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
   Decoded decoded;
@@ -246,7 +242,7 @@ Decoded Decode(Mode mode, const EngineConfig& config, const DraftOptions& draft,
 
 DraftOptions SelfDraft(const std::string& own) {
   DraftOptions draft = BundledDraft();
-  draft.source = Self(own);
+  draft.source = SelfSource(own);
   return draft;
 }
 
@@ -254,11 +250,11 @@ TEST(SelfKv, TheEngineEmitsTheTokensOfAr) {
   const SpeculationPlan chain{.lookahead = 4};
   const SpeculationPlan tree{.lookahead = 5, .tree_width = 3, .max_nodes = 16};
   const Decoded truth =
-      Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, SelfDraft("exit=3"));
+      DecodeBySelf(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, SelfDraft("exit=3"));
   for (const char* own : {"exit=3", "skip=a2,m3"}) {
     const DraftOptions draft = SelfDraft(own);
     const auto expect = [&](const EngineConfig& config) {
-      const Decoded decoded = Decode(Mode::kSd, config, draft);
+      const Decoded decoded = DecodeBySelf(Mode::kSd, config, draft);
       EXPECT_EQ(decoded.tokens, truth.tokens) << own;
       EXPECT_GT(decoded.accepted, 0) << own;
       return decoded;
@@ -273,8 +269,8 @@ TEST(SelfKv, TheEngineEmitsTheTokensOfAr) {
     EXPECT_GT(crowded.preemptions, 0) << own;
     EngineConfig rejecting{.plan = chain, .max_batch = 2};
     rejecting.verification = Verification::kRejection;
-    EXPECT_EQ(Decode(Mode::kSd, rejecting, draft, /*temperature=*/0).tokens,
-              Decode(Mode::kAr, {.max_batch = 1}, draft, 0).tokens);
+    EXPECT_EQ(DecodeBySelf(Mode::kSd, rejecting, draft, /*temperature=*/0).tokens,
+              DecodeBySelf(Mode::kAr, {.max_batch = 1}, draft, 0).tokens);
   }
 }
 
@@ -282,7 +278,8 @@ TEST(SelfKv, TheEngineEmitsTheTokensOfAr) {
 // model are others than a draft has that leaves sub-layers out before its last one.
 TEST(SelfKv, TheEngineAcceptsOfAnExitWhatItWouldWithItsOwn) {
   const auto accepted = [](const DraftOptions& draft, int width) {
-    return Decode(Mode::kSd, {.plan = {.lookahead = 4, .tree_width = width}, .max_batch = 3}, draft)
+    return DecodeBySelf(Mode::kSd, {.plan = {.lookahead = 4, .tree_width = width}, .max_batch = 3},
+                        draft)
         .accepted;
   };
   const auto with_own = [](DraftOptions draft) {
@@ -301,22 +298,22 @@ TEST(SelfKv, MembersEmitTheTokensOfAr) {
   constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
   constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
   const Decoded truth =
-      Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, SelfDraft("exit=3"));
+      DecodeBySelf(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, SelfDraft("exit=3"));
   for (const char* own : {"exit=3", "skip=a2,m3"}) {
     const DraftOptions draft = SelfDraft(own);
     const SpeculationPlan plan{.lookahead = 5, .tree_width = 2, .max_nodes = 16};
     const SpeculationPlan chain{.lookahead = 5};
-    const Decoded sd = Decode(Mode::kSd, {.plan = chain, .max_batch = 3}, draft);
+    const Decoded sd = DecodeBySelf(Mode::kSd, {.plan = chain, .max_batch = 3}, draft);
     for (const Mode mode : {kStaged, kEnsemble}) {
       const EngineConfig tiny{.plan = plan,
                               .max_batch = 5,
                               .max_context = 160,
                               .kv_tokens = 256,
                               .prefix_cache = false};
-      const Decoded crowded = Decode(mode, tiny, draft);
+      const Decoded crowded = DecodeBySelf(mode, tiny, draft);
       EXPECT_EQ(crowded.tokens, truth.tokens) << own << ModeName(mode);
       EXPECT_GT(crowded.preemptions, 0) << own << ModeName(mode);
-      const Decoded decoded = Decode(mode, {.plan = chain, .max_batch = 3}, draft);
+      const Decoded decoded = DecodeBySelf(mode, {.plan = chain, .max_batch = 3}, draft);
       EXPECT_EQ(decoded.tokens, truth.tokens) << own << ModeName(mode);
       EXPECT_GT(decoded.accepted, 0) << own << ModeName(mode);
       EXPECT_GT(decoded.cached, 0) << own << ModeName(mode);
@@ -332,7 +329,7 @@ TEST(SelfKv, MembersEmitTheTokensOfAr) {
 TEST(SelfKv, AMemberProposesWhatItWouldAlone) {
   for (const DrafterId id : {DrafterId::kStaged, DrafterId::kEnsemble}) {
     TargetSequence target(StoryPrompts()[1]);
-    const auto draft = Draft("skip=a2,m3");
+    const auto draft = CountedDraft("skip=a2,m3");
     const auto whole = MakeDrafter(
         id, {.vocabulary = draft->config().vocabulary,
              .max_sequences = 2,
@@ -378,7 +375,8 @@ TEST(SelfKv, AMemberProposesWhatItWouldAlone) {
 TEST(SelfKv, ADraftByTextHasItsOwn) {
   DraftOptions draft = SelfDraft("exit=5");
   draft.by_text = true;
-  const Decoded decoded = Decode(Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 3}, draft);
+  const Decoded decoded =
+      DecodeBySelf(Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 3}, draft);
   EXPECT_GT(decoded.accepted, 0);
 }
 

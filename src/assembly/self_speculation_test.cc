@@ -110,17 +110,13 @@ void WriteExit(const TemporaryFolder& folder, int exit, int own, int hidden = 25
                }));
 }
 
-std::unique_ptr<LoadedModel> Load(const ModelSource& source) {
+std::unique_ptr<LoadedModel> LoadOnTarget(const ModelSource& source) {
   auto loaded = LoadModel(source, BundledTarget()->device, Precision::kBF16);
   EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.error().message);
   return std::move(loaded).value();
 }
 
-ModelSource Self(const std::string& own) {
-  return {.path = BundledModel("demo-target"), .own_drafter = own};
-}
-
-std::vector<float> LogitsOf(Model* model) {
+std::vector<float> RunnerLogits(Model* model) {
   const std::vector<Token> tokens = RandomTokens(70, model->config().vocabulary);
   SequenceRunner runner(model, 80);
   std::vector<float> logits;
@@ -133,21 +129,22 @@ std::vector<float> LogitsOf(Model* model) {
 
 // Packed from the files, and with the target's own weights.
 void ExpectLogits(const ModelSource& self, const std::vector<float>& expected) {
-  EXPECT_EQ(LogitsOf(Load(self)->model.get()), expected) << self.own_drafter;
+  EXPECT_EQ(RunnerLogits(LoadOnTarget(self)->model.get()), expected) << self.own_drafter;
   const LoadedModel& target = *BundledTarget();
   const auto opened = OpenModel(self);
   ASSERT_TRUE(opened.ok()) << opened.error().message;
   const auto shared = SharedWeights(*opened, Precision::kBF16, target);
   ASSERT_NE(shared, nullptr);
-  EXPECT_EQ(LogitsOf(shared->MakeModel(target.backend.get()).get()), expected) << self.own_drafter;
+  EXPECT_EQ(RunnerLogits(shared->MakeModel(target.backend.get()).get()), expected)
+      << self.own_drafter;
   EXPECT_LT(shared->MakeModel(target.backend.get())->weight_bytes(), target.model->weight_bytes());
 }
 
 TEST(SelfDraft, AnEarlyExitIsAModelOfFewerLayers) {
   for (const int exit : {1, 3, 5}) {
     const TargetVariant shorter(FirstLayers(exit));
-    ExpectLogits(Self("exit=" + std::to_string(exit)),
-                 LogitsOf(Load({.path = shorter.path()})->model.get()));
+    ExpectLogits(SelfSource("exit=" + std::to_string(exit)),
+                 RunnerLogits(LoadOnTarget({.path = shorter.path()})->model.get()));
   }
 }
 
@@ -156,20 +153,21 @@ TEST(SelfDraft, ASkippedSublayerIsOneThatAddsNothing) {
       FirstLayers(kLayers),
       {"model.layers.2.self_attn.o_proj.weight", "model.layers.3.self_attn.o_proj.weight",
        "model.layers.3.mlp.down_proj.weight", "model.layers.4.mlp.down_proj.weight"});
-  ExpectLogits(Self("skip=a2-a3,m3-m4"), LogitsOf(Load({.path = zeroed.path()})->model.get()));
+  ExpectLogits(SelfSource("skip=a2-a3,m3-m4"),
+               RunnerLogits(LoadOnTarget({.path = zeroed.path()})->model.get()));
 }
 
 TEST(SelfDraft, ATrainedExitStandsBehindTheFirstLayers) {
   const TemporaryFolder exit;
   WriteExit(exit, /*exit=*/2, /*own=*/5);
-  const ModelSource self = Self("exit=" + exit.path().string());
+  const ModelSource self = SelfSource("exit=" + exit.path().string());
   const TargetVariant expected({0, 1, 5});
-  EXPECT_EQ(LogitsOf(Load(self)->model.get()),
-            LogitsOf(Load({.path = expected.path()})->model.get()));
+  EXPECT_EQ(RunnerLogits(LoadOnTarget(self)->model.get()),
+            RunnerLogits(LoadOnTarget({.path = expected.path()})->model.get()));
   const auto opened = OpenModel(self);
   ASSERT_TRUE(opened.ok()) << opened.error().message;
   EXPECT_EQ(SharedWeights(*opened, Precision::kBF16, *BundledTarget()), nullptr);
-  EXPECT_NE(opened->identity, OpenModel(Self("exit=3"))->identity);
+  EXPECT_NE(opened->identity, OpenModel(SelfSource("exit=3"))->identity);
 
   const auto refusal = [&] {
     const auto refused = OpenModel(self);
@@ -200,18 +198,18 @@ TEST(SelfDraft, SharesTheWeightsOfItsTargetOnly) {
     EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
     return SharedWeights(*opened, precision, target) != nullptr;
   };
-  EXPECT_TRUE(shares(Self("exit=2")));
-  EXPECT_TRUE(shares(Self("")));  // The whole target, as a draft with a window would be.
-  EXPECT_FALSE(shares(Self("exit=2"), Precision::kF32));
+  EXPECT_TRUE(shares(SelfSource("exit=2")));
+  EXPECT_TRUE(shares(SelfSource("")));  // The whole target, as a draft with a window would be.
+  EXPECT_FALSE(shares(SelfSource("exit=2"), Precision::kF32));
   EXPECT_FALSE(shares({.path = BundledModel("demo-draft")}));
-  ModelSource converted = Self("exit=2");
+  ModelSource converted = SelfSource("exit=2");
   converted.weights = "q8_0";
   EXPECT_FALSE(shares(converted));
 }
 
 TEST(SelfDraft, RefusesWhatTheTargetHasNot) {
   const auto refusal = [](const std::string& own) {
-    const auto opened = OpenModel(Self(own));
+    const auto opened = OpenModel(SelfSource(own));
     return opened.ok() ? std::string("opened") : opened.error().message;
   };
   EXPECT_EQ(refusal("exit=2"), "opened");
@@ -231,15 +229,15 @@ TEST(SelfDraft, RefusesWhatTheTargetHasNot) {
   EXPECT_THAT(engine.error().message, HasSubstr("draft in a thread"));
 }
 
-struct Case {
+struct SelfCase {
   std::string name;
   ModelSource source = {};
   std::optional<DraftWindow> window = {};
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const SelfCase& test, std::ostream* out) { *out << test.name; }
 
-class SelfSpeculation : public testing::TestWithParam<Case> {
+class SelfSpeculation : public testing::TestWithParam<SelfCase> {
  protected:
   struct Run {
     std::vector<std::vector<Token>> tokens;
@@ -301,11 +299,12 @@ TEST_P(SelfSpeculation, RejectionEmitsTheTokensOfArAtZero) {
 
 INSTANTIATE_TEST_SUITE_P(
     Drafts, SelfSpeculation,
-    testing::Values(Case{"Exit2", Self("exit=2")}, Case{"Exit5", Self("exit=5")},
-                    Case{"Skip", Self("skip=a2,m3,a4")},
-                    Case{"WindowOfADraft", {}, DraftWindow{12}},
-                    Case{"WindowOfTheTarget", Self(""), DraftWindow{40, 33}},
-                    Case{"ExitWithAWindow", Self("exit=4"), DraftWindow{1, 0}}),
+    testing::Values(SelfCase{"Exit2", SelfSource("exit=2")},
+                    SelfCase{"Exit5", SelfSource("exit=5")},
+                    SelfCase{"Skip", SelfSource("skip=a2,m3,a4")},
+                    SelfCase{"WindowOfADraft", {}, DraftWindow{12}},
+                    SelfCase{"WindowOfTheTarget", SelfSource(""), DraftWindow{40, 33}},
+                    SelfCase{"ExitWithAWindow", SelfSource("exit=4"), DraftWindow{1, 0}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -2,14 +2,13 @@
 // their texts, the same tokens come out, and each draft proposes what it would if it had drafted
 // all the time, of the states that it reads itself.
 
+#include "assembly/engine_testing.h"
 #include "assembly/learned_draft_testing.h"
 
 namespace foretoken::learned_testing {
 namespace {
 
-constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
 constexpr Mode kSd3{Schedule::kBefore, DrafterId::kModel3};
-constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
 
 class SeveralDrafts : public testing::TestWithParam<std::vector<std::string>> {
  protected:

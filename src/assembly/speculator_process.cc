@@ -65,8 +65,8 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftOptions& setup,
 }
 
 // The draft of a process, as the engine's own process would load it.
-Result<std::unique_ptr<LoadedModel>> LoadDraft(const SpeculatorProcessOptions& options,
-                                               std::shared_ptr<Device> device) {
+Result<std::unique_ptr<LoadedModel>> LoadProcessDraft(const SpeculatorProcessOptions& options,
+                                                      std::shared_ptr<Device> device) {
   const auto load = [&](const Result<OpenedModel>& draft) -> Result<std::unique_ptr<LoadedModel>> {
     if (!draft.ok()) return draft.error();
     return LoadModel(*draft, std::move(device), NumericsFor(*draft, options.precision, options.kv));
@@ -108,7 +108,7 @@ Status RunSpeculatorProcess(const SpeculatorProcessOptions& options,
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGINT, SIG_IGN);  // Ctrl-C is for the program that the user sees.
   FT_ASSIGN_OR_RETURN(const auto memory, ChannelMemory::Attach(options.memory_fd));
-  FT_ASSIGN_OR_RETURN(const auto draft, LoadDraft(options, std::move(device)));
+  FT_ASSIGN_OR_RETURN(const auto draft, LoadProcessDraft(options, std::move(device)));
   RingChannel channel(memory->to_engine(), memory->to_speculator());
   const std::atomic<bool> never = false;
   return Serve(*draft, channel, never);

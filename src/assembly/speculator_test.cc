@@ -17,10 +17,10 @@
 namespace foretoken {
 namespace {
 
-constexpr int kLookahead = 4;
+constexpr int kSpeculatorLookahead = 4;
 constexpr int kFanout = 3;
 constexpr int kTreeNodes = 9;
-constexpr int kContext = 512;
+constexpr int kSpeculatorContext = 512;
 
 class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool>> {
  protected:
@@ -47,11 +47,12 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
     }
     client_ = StartTestSpeculator(
         draft_->model.get(), draft_->device.get(),
-        ConfigureMessage{.max_lookahead = kLookahead,
-                         .max_nodes = plan_.nodes(),
-                         .max_cache_budget = width() == 1 ? kFanout * (kLookahead + 1) : 100,
-                         .max_sequences = 4,
-                         .max_context = kContext});
+        ConfigureMessage{
+            .max_lookahead = kSpeculatorLookahead,
+            .max_nodes = plan_.nodes(),
+            .max_cache_budget = width() == 1 ? kFanout * (kSpeculatorLookahead + 1) : 100,
+            .max_sequences = 4,
+            .max_context = kSpeculatorContext});
     sampling_.temperature = temperature();
     sampling_.seed = 77;
     if (temperature() > 1) sampling_.repetition_penalty = 1.2F;
@@ -69,16 +70,16 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
   // What a draft model without history says after `tokens` and after every node of a tree below
   // them.
   std::vector<Ranking> RankingsOf(const std::vector<Token>& tokens, const Proposal& tree) {
-    DraftModel draft(truth_->model.get(), 1, kContext, 0);
+    DraftModel draft(truth_->model.get(), 1, kSpeculatorContext, 0);
     TokenHistory history(truth_->model->config().vocabulary);
     history.AddPrompt(std::span<const Token>(tokens).first(prompt_tokens_));
     for (std::size_t i = prompt_tokens_; i < tokens.size(); ++i) history.AddOutput(tokens[i]);
     DraftTrunk trunk;
     trunk.Commit(tokens, draft);
     trunk.tree.Assign(tree);
-    EXPECT_TRUE(trunk.Reserve(kContext, draft));
+    EXPECT_TRUE(trunk.Reserve(kSpeculatorContext, draft));
     RowPlacer placer = draft.PlacerFor(trunk.kv);
-    trunk.AppendCommittedRows(kContext, &placer, &draft.batch);
+    trunk.AppendCommittedRows(kSpeculatorContext, &placer, &draft.batch);
     for (int node = 1; node <= tree.size(); ++node) {
       trunk.AppendNodeRow(node, &placer, &draft.batch);
     }
@@ -98,7 +99,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
   std::vector<Token> Expected(const std::vector<Token>& tokens, int count) {
     const auto drafter =
         MakeModelDrafter({.max_sequences = 1,
-                          .max_context = kContext,
+                          .max_context = kSpeculatorContext,
                           .draft = std::shared_ptr<Model>(truth_, truth_->model.get())});
     TokenHistory history(truth_->model->config().vocabulary);
     history.AddPrompt(std::span<const Token>(tokens).first(prompt_tokens_));
@@ -121,7 +122,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
     EXPECT_EQ(proposal.size(), plan_.nodes()) << what;
     if (width() == 1) {
       EXPECT_EQ(std::vector<Token>(proposal.tokens.begin(), proposal.tokens.end()),
-                Expected(tokens, kLookahead))
+                Expected(tokens, kSpeculatorLookahead))
           << what;
       EXPECT_TRUE(proposal.IsChain());
       return;
@@ -133,7 +134,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
       EXPECT_EQ(proposal.tokens[i], rankings[parent][children[parent]++].token)
           << what << ", node " << i + 1 << " below " << parent;
       EXPECT_LE(children[parent], width());
-      EXPECT_LE(proposal.Depth(i + 1), kLookahead);
+      EXPECT_LE(proposal.Depth(i + 1), kSpeculatorLookahead);
     }
   }
 
@@ -191,9 +192,9 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
   std::unique_ptr<SpeculatorClient> client_;
   SamplingParams sampling_;
   SpeculationPlan plan_{.mode = Mode::kSsd,
-                        .lookahead = kLookahead,
-                        .primary = UniformFanout(kFanout, kLookahead),
-                        .after_fallback = UniformFanout(kFanout, kLookahead)};
+                        .lookahead = kSpeculatorLookahead,
+                        .primary = UniformFanout(kFanout, kSpeculatorLookahead),
+                        .after_fallback = UniformFanout(kFanout, kSpeculatorLookahead)};
   std::size_t prompt_tokens_ = 0;
 };
 
@@ -271,9 +272,10 @@ TEST_P(SpeculatorTest, SequencesDoNotDisturbEachOther) {
 // Outcomes interrupt passes: contexts must be read although no pass over them fits between two.
 TEST_P(SpeculatorTest, ReadsContextsThoughOutcomesKeepComing) {
   constexpr int kSequences = 4;
-  constexpr int kTokens = 300;
+  constexpr int kCommitted = 300;
   std::vector<Token> committed;
-  while (committed.size() < kTokens) committed.push_back(StoryPrompts()[0][0] + committed.size());
+  while (committed.size() < kCommitted)
+    committed.push_back(StoryPrompts()[0][0] + committed.size());
   prompt_tokens_ = committed.size();
   int prepared = 0;
   const auto count_prepared = [&](SequenceId first) {
@@ -290,7 +292,8 @@ TEST_P(SpeculatorTest, ReadsContextsThoughOutcomesKeepComing) {
 
   for (int i = 0; i < kSequences; ++i) Open(11 + i, committed);
   prepared = 0;
-  for (int round = 0; round < kContext - kTokens - 1 && prepared < kSequences; ++round) {
+  for (int round = 0; round < kSpeculatorContext - kCommitted - 1 && prepared < kSequences;
+       ++round) {
     const std::int64_t next = NowNs() + reading_ns / 6;
     while (NowNs() < next) count_prepared(11);
     for (int i = 0; i < kSequences; ++i) Send(11 + i, {0, 300}, {300}, {});
@@ -305,10 +308,10 @@ TEST_P(SpeculatorTest, PresetsPrepareWhatTheySay) {
   SequenceId sequence = 0;
   for (const SsdPreset preset : kSsdPresets) {
     if (preset == SsdPreset::kSwiftSpec) continue;  // Trees: the tests above.
-    plan_ = PresetPlan(preset, kLookahead);
+    plan_ = PresetPlan(preset, kSpeculatorLookahead);
     Open(++sequence, StoryPrompts()[0]);
     Proposal chain;
-    for (int token = 500; token < 500 + kLookahead; ++token) chain.Extend(token);
+    for (int token = 500; token < 500 + kSpeculatorLookahead; ++token) chain.Extend(token);
     Send(sequence, {0, 300}, {300}, chain);
     std::vector<Token> bonuses;
     const auto prepared_at = [&](int node) {
@@ -318,11 +321,12 @@ TEST_P(SpeculatorTest, PresetsPrepareWhatTheySay) {
     };
     const std::int64_t deadline = NowNs() + 20'000'000'000;
     const auto complete = [&] {
-      return prepared_at(kLookahead) == plan_.primary.at[kLookahead] &&
-             client_->Lookup(sequence, {kLookahead, bonuses.back()}).proposal.size() == kLookahead;
+      return prepared_at(kSpeculatorLookahead) == plan_.primary.at[kSpeculatorLookahead] &&
+             client_->Lookup(sequence, {kSpeculatorLookahead, bonuses.back()}).proposal.size() ==
+                 kSpeculatorLookahead;
     };
     while (!complete()) ASSERT_LT(NowNs(), deadline) << SsdPresetName(preset);
-    for (int node = 0; node < kLookahead; ++node) {
+    for (int node = 0; node < kSpeculatorLookahead; ++node) {
       EXPECT_EQ(prepared_at(node), plan_.primary.at[node]) << SsdPresetName(preset) << node;
     }
   }
@@ -332,7 +336,7 @@ TEST_P(SpeculatorTest, PresetsPrepareWhatTheySay) {
 TEST_P(SpeculatorTest, AnEmptyProposalGetsTheWholeBudget) {
   if (width() != 1) GTEST_SKIP() << "budgets are handed out along chains";
   constexpr int kBudget = 9;
-  plan_.primary = plan_.after_fallback = EvenFanout(kBudget, kLookahead);
+  plan_.primary = plan_.after_fallback = EvenFanout(kBudget, kSpeculatorLookahead);
   ASSERT_LE(plan_.primary.at.back(), 2);
   Open(1, StoryPrompts()[0]);
   Send(1, {0, 300}, {300}, {});

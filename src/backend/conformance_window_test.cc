@@ -64,7 +64,7 @@ std::vector<float> Masked(const AttentionCase& c, const std::vector<float>& qkv,
 }
 
 constexpr int kPositions = 150;
-constexpr HeadShape kShapes[] = {{9, 3, 64}, {4, 1, 40, 32}};
+constexpr HeadShape kWindowShapes[] = {{9, 3, 64}, {4, 1, 40, 32}};
 
 std::vector<Placement> Placements() {
   std::vector<std::int32_t> scattered;
@@ -80,7 +80,7 @@ TEST_P(WindowConformance, AnchorsAndAWindowAreAMask) {
   const KvFormat kv = GetParam().numerics.kv;
   const float usual = kv == KvFormat::kBF16 ? 0.02F : kv == KvFormat::kF32 ? 1e-4F : 1e-3F;
   const float rounded = kv == KvFormat::kF32 && !portable() ? 1e-4F : 0.06F;
-  for (const HeadShape& heads : kShapes) {
+  for (const HeadShape& heads : kWindowShapes) {
     for (const Seen& seen : kSeen) {
       SCOPED_TRACE(testing::Message() << heads.head_dim << ", window " << seen.window << ", "
                                       << seen.anchors << " anchors");
@@ -101,7 +101,7 @@ TEST_P(WindowConformance, AnchorsAndAWindowAreAMask) {
 // Prompts read in parts, rows alone, and rows whose keys are scattered: one result.
 TEST_P(WindowConformance, AnchorsDoNotDependOnPlacementOrBatch) {
   const auto backend = Make();
-  for (const HeadShape& heads : kShapes) {
+  for (const HeadShape& heads : kWindowShapes) {
     const auto width = static_cast<std::size_t>(heads.heads * heads.value_dim());
     for (const Seen& seen : kSeen) {
       AttentionCase c(heads, kPositions, 24);

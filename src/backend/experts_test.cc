@@ -21,24 +21,25 @@ class ExpertsTest : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(All, ExpertsTest, testing::ValuesIn(Subjects()),
                          [](const auto& param) { return param.param.Name(); });
 
-constexpr int kOutputs = 1000;  // No whole number of panels.
-constexpr int kInputs = 96;
-constexpr int kMatrices = 5;
+constexpr int kExpertOutputs = 1000;  // No whole number of panels.
+constexpr int kExpertInputs = 96;
+constexpr int kExpertMatrices = 5;
 const std::vector<RowGroup> kGroups = {{3, 0, 1}, {0, 1, 4}, {4, 4, 24}, {1, 24, 25}};
 
 std::vector<std::vector<float>> Matrices() {
   std::vector<std::vector<float>> matrices;
-  for (int i = 0; i < kMatrices; ++i) {
-    matrices.push_back(Random(std::size_t{kOutputs} * kInputs, static_cast<std::uint32_t>(i)));
+  for (int i = 0; i < kExpertMatrices; ++i) {
+    matrices.push_back(
+        Random(std::size_t{kExpertOutputs} * kExpertInputs, static_cast<std::uint32_t>(i)));
   }
   return matrices;
 }
 
 Matrix StackOf(const std::vector<std::vector<float>>& matrices, Backend* backend) {
-  const TensorView first = ViewOf(matrices[0], kOutputs);
-  Matrix stack = backend->MakeStack({&first, 1}, kMatrices);
-  for (int i = 0; i < kMatrices; ++i) {
-    const TensorView view = ViewOf(matrices[static_cast<std::size_t>(i)], kOutputs);
+  const TensorView first = ViewOf(matrices[0], kExpertOutputs);
+  Matrix stack = backend->MakeStack({&first, 1}, kExpertMatrices);
+  for (int i = 0; i < kExpertMatrices; ++i) {
+    const TensorView view = ViewOf(matrices[static_cast<std::size_t>(i)], kExpertOutputs);
     backend->PackInto({&view, 1}, i, &stack);
   }
   return stack;
@@ -47,25 +48,29 @@ Matrix StackOf(const std::vector<std::vector<float>>& matrices, Backend* backend
 TEST_P(ExpertsTest, GroupsOfRowsMeetTheirMatricesAsAlone) {
   ThreadPool pool({0, 1});
   const auto matrices = Matrices();
-  const auto x = Random(25 * kInputs, 10);
-  const auto bias = Random(std::size_t{kMatrices} * kOutputs, 11);
+  const auto x = Random(25 * kExpertInputs, 10);
+  const auto bias = Random(std::size_t{kExpertMatrices} * kExpertOutputs, 11);
   for (ThreadPool* workers : {static_cast<ThreadPool*>(nullptr), &pool}) {
     const auto backend = Make(workers);
     const Matrix stack = StackOf(matrices, backend.get());
-    std::vector<float> plain(std::size_t{25} * kOutputs);
+    std::vector<float> plain(std::size_t{25} * kExpertOutputs);
     std::vector<float> biased(plain.size());
     backend->MatMulGroups(stack, kGroups, nullptr, x.data(), plain.data());
     backend->MatMulGroups(stack, kGroups, bias.data(), x.data(), biased.data());
     for (const RowGroup& group : kGroups) {
-      const TensorView view = ViewOf(matrices[static_cast<std::size_t>(group.matrix)], kOutputs);
+      const TensorView view =
+          ViewOf(matrices[static_cast<std::size_t>(group.matrix)], kExpertOutputs);
       const Matrix matrix = backend->Pack({&view, 1});
       for (int row = group.begin; row < group.end; ++row) {
-        std::vector<float> alone(kOutputs);
-        backend->MatMul(matrix, x.data() + row * kInputs, 1, alone.data());
-        ASSERT_TRUE(SameBits(alone.data(), plain.data() + row * kOutputs, kOutputs)) << row;
-        backend->FillRows(bias.data() + group.matrix * kOutputs, 1, kOutputs, alone.data());
-        backend->MatMulAdd(matrix, x.data() + row * kInputs, 1, alone.data());
-        ASSERT_TRUE(SameBits(alone.data(), biased.data() + row * kOutputs, kOutputs)) << row;
+        std::vector<float> alone(kExpertOutputs);
+        backend->MatMul(matrix, x.data() + row * kExpertInputs, 1, alone.data());
+        ASSERT_TRUE(SameBits(alone.data(), plain.data() + row * kExpertOutputs, kExpertOutputs))
+            << row;
+        backend->FillRows(bias.data() + group.matrix * kExpertOutputs, 1, kExpertOutputs,
+                          alone.data());
+        backend->MatMulAdd(matrix, x.data() + row * kExpertInputs, 1, alone.data());
+        ASSERT_TRUE(SameBits(alone.data(), biased.data() + row * kExpertOutputs, kExpertOutputs))
+            << row;
       }
     }
   }
@@ -73,8 +78,8 @@ TEST_P(ExpertsTest, GroupsOfRowsMeetTheirMatricesAsAlone) {
 
 TEST_P(ExpertsTest, BorrowedMatricesHaveTheBitsOfPackedOnes) {
   ThreadPool pool({0, 1});
-  const auto x = Random(25 * kInputs, 10);
-  const auto bias = Random(std::size_t{kMatrices} * kOutputs, 11);
+  const auto x = Random(25 * kExpertInputs, 10);
+  const auto bias = Random(std::size_t{kExpertMatrices} * kExpertOutputs, 11);
   const auto matrices = Matrices();
   std::vector<std::vector<BFloat16>> rounded;
   for (const std::vector<float>& numbers : matrices) {
@@ -82,26 +87,26 @@ TEST_P(ExpertsTest, BorrowedMatricesHaveTheBitsOfPackedOnes) {
   }
   for (ThreadPool* workers : {static_cast<ThreadPool*>(nullptr), &pool}) {
     const auto backend = Make(workers);
-    for (const int inputs : {kInputs, 55}) {  // No whole chunk, and an odd number.
+    for (const int inputs : {kExpertInputs, 55}) {  // No whole chunk, and an odd number.
       constexpr int kFirst = 19;
       Matrix packed;
       std::vector<TensorView> parts;
-      for (std::size_t i = 0; i < kMatrices; ++i) {
+      for (std::size_t i = 0; i < kExpertMatrices; ++i) {
         // Two parts, of which the first ends within a panel.
         const std::vector<TensorView> own = {
             {WeightFormat::kF32,
              {kFirst, inputs},
              reinterpret_cast<const std::byte*>(matrices[i].data())},
             {WeightFormat::kBF16,
-             {kOutputs - kFirst, inputs},
+             {kExpertOutputs - kFirst, inputs},
              reinterpret_cast<const std::byte*>(rounded[i].data())}};
-        if (i == 0) packed = backend->MakeStack(own, kMatrices);
+        if (i == 0) packed = backend->MakeStack(own, kExpertMatrices);
         backend->PackInto(own, static_cast<int>(i), &packed);
         parts.insert(parts.end(), own.begin(), own.end());
       }
-      const Matrix borrowed = backend->Borrow(parts, kMatrices);
+      const Matrix borrowed = backend->Borrow(parts, kExpertMatrices);
       for (const float* added : {static_cast<const float*>(nullptr), bias.data()}) {
-        std::vector<float> expected(std::size_t{25} * kOutputs);
+        std::vector<float> expected(std::size_t{25} * kExpertOutputs);
         std::vector<float> y(expected.size(), -1.0F);
         backend->MatMulGroups(packed, kGroups, added, x.data(), expected.data());
         backend->MatMulGroups(borrowed, kGroups, added, x.data(), y.data());
@@ -113,12 +118,12 @@ TEST_P(ExpertsTest, BorrowedMatricesHaveTheBitsOfPackedOnes) {
 
 TEST_P(ExpertsTest, GroupsAgreeWithReference) {
   const auto matrices = Matrices();
-  const auto x = Random(25 * kInputs, 10);
-  const auto bias = Random(std::size_t{kMatrices} * kOutputs, 11);
+  const auto x = Random(25 * kExpertInputs, 10);
+  const auto bias = Random(std::size_t{kExpertMatrices} * kExpertOutputs, 11);
   std::vector<float> results[2];
   const std::unique_ptr<Backend> backends[] = {Make(), Reference()};
   for (int i = 0; i < 2; ++i) {
-    results[i].resize(std::size_t{25} * kOutputs);
+    results[i].resize(std::size_t{25} * kExpertOutputs);
     const Matrix stack = StackOf(matrices, backends[i].get());
     backends[i]->MatMulGroups(stack, kGroups, bias.data(), x.data(), results[i].data());
   }
@@ -194,14 +199,14 @@ TEST_P(ExpertsTest, GroupsMeetMatricesOfEveryFormat) {
     if (!IsQuantized(format) || !CanStore(format)) continue;
     std::vector<std::vector<std::byte>> blocks;
     std::vector<TensorView> views;
-    for (int matrix = 0; matrix < kMatrices; ++matrix) {
+    for (int matrix = 0; matrix < kExpertMatrices; ++matrix) {
       const auto values = Random(kRows * kWide, static_cast<std::uint32_t>(matrix));
       auto& bytes = blocks.emplace_back(FormatBytes(format, kRows * kWide));
       StoreElements(format, values.data(), kRows * kWide, bytes.data());
       views.push_back({format, {kRows, kWide}, bytes.data()});
     }
-    Matrix stack = backend->MakeStack({&views[0], 1}, kMatrices);
-    for (int matrix = 0; matrix < kMatrices; ++matrix) {
+    Matrix stack = backend->MakeStack({&views[0], 1}, kExpertMatrices);
+    for (int matrix = 0; matrix < kExpertMatrices; ++matrix) {
       backend->PackInto({&views[static_cast<std::size_t>(matrix)], 1}, matrix, &stack);
     }
     std::vector<float> y(25 * kRows);

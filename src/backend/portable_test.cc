@@ -133,22 +133,22 @@ TEST_P(PortableTest, StacksOfSeveralFormatsAreThoseOfPlainLoops) {
   auto threaded = Make(&pool);
   auto backend = Make();
   auto reference = Reference();
-  constexpr int kMatrices = 3;
+  constexpr int kStackedMatrices = 3;
   constexpr int kRows = 23;
   const std::vector<RowGroup> groups = {{1, 0, 1}, {2, 1, 20}, {0, 20, kRows}};
   const auto x = Random(kRows * 512, 8);
-  const auto bias = Random(kMatrices * 1070, 9);
+  const auto bias = Random(kStackedMatrices * 1070, 9);
   std::vector<Stored> stored;
   std::vector<TensorView> all;
-  for (std::uint32_t i = 0; i < kMatrices; ++i) {
+  for (std::uint32_t i = 0; i < kStackedMatrices; ++i) {
     stored.emplace_back(WeightFormat::kQ4_K, 41, 512, i);
     stored.emplace_back(WeightFormat::kMXFP4, 1000, 512, 10 + i);
     stored.emplace_back(WeightFormat::kBF16, 29, 512, 20 + i);
   }
   for (const Stored& part : stored) all.push_back(part.view());
   const auto packed = [&](Backend* by) {
-    Matrix stack = by->MakeStack(std::span(all).first(3), kMatrices);
-    for (int i = 0; i < kMatrices; ++i) {
+    Matrix stack = by->MakeStack(std::span(all).first(3), kStackedMatrices);
+    for (int i = 0; i < kStackedMatrices; ++i) {
       by->PackInto(std::span(all).subspan(static_cast<std::size_t>(3 * i), 3), i, &stack);
     }
     return stack;
@@ -161,7 +161,7 @@ TEST_P(PortableTest, StacksOfSeveralFormatsAreThoseOfPlainLoops) {
   for (const float* added : {static_cast<const float*>(nullptr), bias.data()}) {
     const auto expected = product(reference.get(), packed(reference.get()), added);
     for (Backend* each : {backend.get(), threaded.get()}) {
-      const Matrix stacks[] = {packed(each), each->Borrow(all, kMatrices)};
+      const Matrix stacks[] = {packed(each), each->Borrow(all, kStackedMatrices)};
       for (const Matrix& stack : stacks) {
         const std::vector<float> y = product(each, stack, added);
         EXPECT_TRUE(SameBits(y.data(), expected.data(), y.size()));
@@ -174,11 +174,11 @@ TEST_P(PortableTest, StacksOfSeveralFormatsAreThoseOfPlainLoops) {
 TEST_P(PortableTest, BorrowedMatricesAreThoseOfPlainLoops) {
   auto backend = Make();
   auto reference = Reference();
-  constexpr int kInputs = 768;  // Three stretches.
-  const auto x = Random(5 * kInputs, 8);
+  constexpr int kLongInputs = 768;  // Three stretches.
+  const auto x = Random(5 * kLongInputs, 8);
   for (const WeightFormat format : AllFormats()) {
-    const Stored first(format, 50, kInputs, 1);
-    const Stored second(format, 50, kInputs, 2);
+    const Stored first(format, 50, kLongInputs, 1);
+    const Stored second(format, 50, kLongInputs, 2);
     const std::vector<TensorView> parts = {first.view(), second.view()};
     const std::vector<RowGroup> groups = {{1, 0, 4}, {0, 4, 5}};
     std::vector<float> results[2];

@@ -12,7 +12,7 @@
 namespace foretoken {
 namespace {
 
-Error Failed(const std::filesystem::path& path, std::string_view what, int reason) {
+Error MappingFailed(const std::filesystem::path& path, std::string_view what, int reason) {
   return Error{reason == ENOENT ? ErrorCode::kInvalidInput : ErrorCode::kUnavailable,
                fmt::format("{}: cannot be {}: {}", path.string(), what, std::strerror(reason))};
 }
@@ -23,7 +23,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem
                                                            WhenLost when) {
   // Not blocking: a pipe is refused below, not waited for.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return Failed(path, "opened", errno);
+  if (descriptor < 0) return MappingFailed(path, "opened", errno);
   struct stat info = {};
   if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
     close(descriptor);
@@ -35,7 +35,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem
     if (mapping == MAP_FAILED) {
       const int reason = errno;
       close(descriptor);
-      return Failed(path, "mapped", reason);
+      return MappingFailed(path, "mapped", reason);
     }
     file->bytes_ = {static_cast<const std::byte*>(mapping), bytes};
     file->watch_.emplace(file->bytes_, when, path.string());

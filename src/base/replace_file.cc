@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error Failed(const fs::path& path) {
+Error WritingFailed(const fs::path& path) {
   const int reason = errno;
   return {reason == ENOSPC || reason == EIO ? ErrorCode::kUnavailable : ErrorCode::kInvalidInput,
           fmt::format("cannot write '{}': {}", path.string(), std::strerror(reason))};
@@ -133,13 +133,13 @@ Result<FileReplacement> FileReplacement::Begin(const fs::path& path, mode_t righ
     state->target = target;
     if (state->file.get() >= 0) state->temporary = temporary;
   }
-  if (state->file.get() < 0) return Failed(path);
+  if (state->file.get() < 0) return WritingFailed(path);
   state->path = path;
   return FileReplacement(std::move(state));
 }
 
 Status FileReplacement::Write(std::string_view content) {
-  if (!state_->file.Write(content)) return Failed(state_->path);
+  if (!state_->file.Write(content)) return WritingFailed(state_->path);
   return {};
 }
 
@@ -147,12 +147,12 @@ Status FileReplacement::Finish() {
   const fs::path& target = state_->target;
   OpenFile& file = state_->file;
   if (state_->temporary.empty()) {
-    if (!file.Close()) return Failed(state_->path);
+    if (!file.Close()) return WritingFailed(state_->path);
     return {};
   }
   const bool done = TakeRights(file, target) && fsync(file.get()) == 0 && file.Close() &&
                     rename(state_->temporary.c_str(), target.c_str()) == 0;
-  if (!done) return Failed(state_->path);
+  if (!done) return WritingFailed(state_->path);
   state_->temporary.clear();
   SyncFolder(target.has_parent_path() ? target.parent_path() : fs::path("."));
   return {};

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <strings.h>
+
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -13,6 +15,11 @@ inline constexpr std::string_view kSpaces = " \t\n\v\f\r";
 inline std::string_view Trim(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(kSpaces), text.size()));
   return text.substr(0, text.find_last_not_of(kSpaces) + 1);
+}
+
+/// Whether they are the same but for the case of ASCII's letters.
+inline bool EqualIgnoringCase(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
 /// `text` with `to` wherever it has `from`.

@@ -8,6 +8,8 @@
 namespace foretoken {
 
 inline constexpr std::uint32_t kLastCodePoint = 0x10FFFF;
+/// What stands for bytes that are no UTF-8.
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 /// Whether `code` is a character that UTF-8 can carry: in range and no surrogate.
 inline bool IsScalarValue(std::uint32_t code) {

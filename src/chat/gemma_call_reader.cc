@@ -9,7 +9,6 @@ namespace foretoken {
 namespace {
 
 constexpr std::string_view kQuote = "<|\"|>";
-constexpr std::size_t kMaxName = 512;  // With what stands before it.
 constexpr ChatPart::Kind kArguments = ChatPart::Kind::kArguments;
 
 // A character of a string as JSON has it; bytes of others stay as they are.

@@ -8,8 +8,6 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kMaxName = 512;  // With what stands before it.
-
 std::string JsonString(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -1,6 +1,11 @@
 #pragma once
 
+#include <cstddef>
+
 namespace foretoken {
+
+/// Bytes of a function's name at most, with what stands before it.
+inline constexpr std::size_t kMaxName = 512;
 
 inline bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 

@@ -63,7 +63,7 @@ void SetAttention(const ModelConfig& config, const KeySetter& keys) {
   if (full != config.layers.end()) keys.Set("attention.sliding_window_pattern", before + 1);
 }
 
-void SetExperts(const ModelConfig& config, const KeySetter& keys) {
+void SetExpertKeys(const ModelConfig& config, const KeySetter& keys) {
   const auto has = [](const LayerSpec& layer) { return layer.mlp.has_experts(); };
   const auto dense = std::ranges::find_if_not(config.layers, has);
   const LayerSpec& usual = dense == config.layers.end() ? config.layers.front() : *dense;
@@ -116,7 +116,7 @@ void SetShape(const ModelConfig& config, const Family& family, GgufHeader* heade
   keys.Set("context_length", config.max_positions);
   keys.Set("embedding_length", config.hidden);
   keys.Set("vocab_size", config.vocabulary);
-  SetExperts(config, keys);
+  SetExpertKeys(config, keys);
   SetAttention(config, keys);
   SetRope(config, keys);
   keys.SetUnless(1, "embedding_scale", config.embedding_scale);

@@ -135,7 +135,7 @@ std::vector<Token> LearnedDocument(int i) {
   return document;
 }
 
-DatastoreOptions Options(std::shared_ptr<FileSystem> files) {
+DatastoreOptions CrashOptions(std::shared_ptr<FileSystem> files) {
   DatastoreOptions options;
   options.tokenizer = {"tiny", std::string(64, 'a'), 1000};
   options.seal_tokens = 90;
@@ -146,7 +146,7 @@ DatastoreOptions Options(std::shared_ptr<FileSystem> files) {
 // Learns, seals, merges, imports, compacts, removes and reopens; never returns where it is to die.
 void Live(const fs::path& directory, const std::shared_ptr<FileSystem>& files, Promises* promises) {
   for (int life = 0; life < 2; ++life) {
-    const auto datastore = Datastore::Open(directory, Options(files));
+    const auto datastore = Datastore::Open(directory, CrashOptions(files));
     if (!datastore.ok()) _exit(3);
     for (int i = life * kLearned / 2; i < (life + 1) * kLearned / 2; ++i) {
       if (!(*datastore)->Learn(LearnedDocument(i)).ok()) _exit(4);
@@ -230,7 +230,7 @@ int DieAtEveryStep(Death death) {
     if (promises->removed) {
       EXPECT_FALSE(FirstImportInFiles(directory / "store"));
     }
-    const auto reopened = Datastore::Open(directory / "store", Options(nullptr));
+    const auto reopened = Datastore::Open(directory / "store", CrashOptions(nullptr));
     EXPECT_TRUE(reopened.ok()) << "step " << step << ": " << reopened.error().message;
     if (reopened.ok()) {
       SCOPED_TRACE("step " + std::to_string(step));

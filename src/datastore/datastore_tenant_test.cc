@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-DatastoreOptions Options() {
+DatastoreOptions TenantOptions() {
   DatastoreOptions options;
   options.tokenizer = {"tiny", std::string(64, 'a'), 1000};
   return options;
@@ -33,12 +33,12 @@ std::uint64_t Occurrences(const std::shared_ptr<DatastoreTenant>& tenant,
 TEST(DatastoreTenant, SeesWhatIsSharedAndItsOwnOnly) {
   const TemporaryFolder directory;
   {
-    auto shared = Datastore::Open(directory.path() / "shared", Options());
+    auto shared = Datastore::Open(directory.path() / "shared", TenantOptions());
     ASSERT_TRUE(shared.ok());
     ASSERT_TRUE((*shared)->Learn(std::vector<Token>{1, 2, 3}).ok());
   }
   {
-    auto opened = DatastoreDirectory::Open(directory.path(), Options(), /*learn=*/true);
+    auto opened = DatastoreDirectory::Open(directory.path(), TenantOptions(), /*learn=*/true);
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     auto alice = (*opened)->Tenant("alice");
     auto bob = (*opened)->Tenant("bob");
@@ -55,7 +55,7 @@ TEST(DatastoreTenant, SeesWhatIsSharedAndItsOwnOnly) {
     EXPECT_FALSE((*opened)->Tenant("../bob").ok());
   }
   // Without learning: what was learned is read, nothing is added, nothing is made.
-  auto opened = DatastoreDirectory::Open(directory.path(), Options(), /*learn=*/false);
+  auto opened = DatastoreDirectory::Open(directory.path(), TenantOptions(), /*learn=*/false);
   ASSERT_TRUE(opened.ok());
   const std::shared_ptr<DatastoreTenant> alice = *(*opened)->Tenant("alice");
   EXPECT_EQ(Occurrences(alice, {7, 8}), 1U);
@@ -68,7 +68,7 @@ TEST(DatastoreTenant, SeesWhatIsSharedAndItsOwnOnly) {
 
 TEST(DatastoreTenant, AnOutputKeepsTheEndOfItsPrompt) {
   const TemporaryFolder directory;
-  auto opened = DatastoreDirectory::Open(directory.path(), Options(), /*learn=*/true);
+  auto opened = DatastoreDirectory::Open(directory.path(), TenantOptions(), /*learn=*/true);
   ASSERT_TRUE(opened.ok());
   const std::shared_ptr<DatastoreTenant> alice = *(*opened)->Tenant("alice");
   alice->LearnOutput(std::vector<Token>{1, 2, 3, 4, 5, 6, 7}, /*prompt_tokens=*/5);
@@ -81,7 +81,7 @@ TEST(DatastoreTenant, AnOutputKeepsTheEndOfItsPrompt) {
 
 TEST(DatastoreTenant, NamesThatNobodyHoldsMakeRoom) {
   const TemporaryFolder directory;
-  auto opened = DatastoreDirectory::Open(directory.path(), Options(), /*learn=*/true);
+  auto opened = DatastoreDirectory::Open(directory.path(), TenantOptions(), /*learn=*/true);
   ASSERT_TRUE(opened.ok());
   const auto open = [&](const std::string& name) { return (*opened)->Tenant(name); };
   (*open("taught"))->Learn(std::vector<Token>{7, 8, 9});
@@ -112,7 +112,7 @@ TEST(DatastoreTenant, NamesThatNobodyHoldsMakeRoom) {
 
 TEST(DatastoreTenant, ADirectoryThatIsNotThere) {
   const TemporaryFolder directory;
-  const auto opened = DatastoreDirectory::Open(directory.path() / "none", Options(), false);
+  const auto opened = DatastoreDirectory::Open(directory.path() / "none", TenantOptions(), false);
   ASSERT_FALSE(opened.ok());
   EXPECT_THAT(opened.error().message, HasSubstr("is no datastore"));
 }

@@ -139,4 +139,12 @@ inline std::set<Token> TokensOf(const Proposal& proposal) {
   return {proposal.tokens.begin(), proposal.tokens.end()};
 }
 
+/// What comes behind a text of the tokens 0 to 7 that counts on.
+inline Token Successor(std::span<const Token> text) { return (text.back() + 1) % 8; }
+
+/// Behind token t the likeliest are t + 1, t + 2 ... in that order.
+inline void Descending(std::span<const Token> text, std::span<float> row) {
+  for (int i = 0; i < 8; ++i) row[(text.back() + 1 + i) % 8] = static_cast<float>(8 - i);
+}
+
 }  // namespace foretoken

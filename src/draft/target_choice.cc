@@ -6,7 +6,7 @@ namespace foretoken {
 namespace {
 
 // On a mask behind a node: about 20 us, so a proposal's take no longer than verifying it.
-constexpr std::int64_t kMaskSteps = 1 << 11;
+constexpr std::int64_t kNodeMaskSteps = 1 << 11;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ Token TargetChoice::After(const VerifiedProposal& verified, int node) {
   const std::uint64_t position = verified.tokens.size() + path.size();
   const Logits row = verified.logits.Row(node, vocabulary_);
   Candidate choice;
-  std::int64_t steps = kMaskSteps;
+  std::int64_t steps = kNodeMaskSteps;
   if (verified.history->PrepareMask(path, &steps)) {
     choice = sampler_.Choose(row, *verified.sampling, *verified.history, path, position);
   }

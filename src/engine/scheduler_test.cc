@@ -8,7 +8,7 @@
 namespace foretoken {
 namespace {
 
-std::unique_ptr<Sequence> Waiting(SequenceId id, int prompt_tokens, Token first = 0) {
+std::unique_ptr<Sequence> WaitingSequence(SequenceId id, int prompt_tokens, Token first = 0) {
   Request request;
   request.prompt.resize(static_cast<std::size_t>(prompt_tokens));
   for (int i = 0; i < prompt_tokens; ++i) request.prompt[i] = (first + i) % 16;
@@ -25,7 +25,7 @@ void Compute(Scheduler* scheduler, Sequence* sequence) {
 
 TEST(Scheduler, AdmitsTheOldestFirstUpToTheBatch) {
   Scheduler scheduler(/*room=*/{.blocks = 64}, /*prefix_cache=*/false, /*max_batch=*/2);
-  for (const SequenceId id : {1, 2, 3}) scheduler.Enqueue(Waiting(id, 10));
+  for (const SequenceId id : {1, 2, 3}) scheduler.Enqueue(WaitingSequence(id, 10));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);
   ASSERT_EQ(admitted.size(), 2U);
@@ -40,7 +40,7 @@ TEST(Scheduler, AdmitsTheOldestFirstUpToTheBatch) {
 TEST(Scheduler, GroupsShareThePlaces) {
   Scheduler scheduler({.blocks = 64}, false, 3);
   const auto of_group = [](SequenceId id, std::uint64_t group) {
-    auto sequence = Waiting(id, 10);
+    auto sequence = WaitingSequence(id, 10);
     sequence->request.group = group;
     return sequence;
   };
@@ -70,7 +70,7 @@ TEST(Scheduler, GroupsShareThePlaces) {
 
 TEST(Scheduler, SequencesWithoutAGroupRunInTheirOrder) {
   Scheduler scheduler({.blocks = 64}, false, 2);
-  for (const SequenceId id : {1, 2, 3}) scheduler.Enqueue(Waiting(id, 10));
+  for (const SequenceId id : {1, 2, 3}) scheduler.Enqueue(WaitingSequence(id, 10));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);
   EXPECT_FALSE(scheduler.MakeWay());
@@ -80,27 +80,27 @@ TEST(Scheduler, SequencesWithoutAGroupRunInTheirOrder) {
 TEST(Scheduler, WaitsForRoomUnlessNobodyRuns) {
   // Two blocks hold the first; the second would need two and one to spare.
   Scheduler scheduler({.blocks = 3}, false, 4);
-  scheduler.Enqueue(Waiting(1, 2 * kBlockSize));
-  scheduler.Enqueue(Waiting(2, kBlockSize + 1));
+  scheduler.Enqueue(WaitingSequence(1, 2 * kBlockSize));
+  scheduler.Enqueue(WaitingSequence(2, kBlockSize + 1));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);  // Nothing is taken yet: both would seem to fit.
   Compute(&scheduler, admitted[0]);
   admitted.clear();
-  scheduler.Enqueue(Waiting(3, kBlockSize));
+  scheduler.Enqueue(WaitingSequence(3, kBlockSize));
   Admit(&scheduler, &admitted);
   EXPECT_TRUE(admitted.empty());
 }
 
 TEST(Scheduler, TheYoungestGivesWayAndIsTheFirstToReturn) {
   Scheduler scheduler({.blocks = 3}, false, 4);
-  scheduler.Enqueue(Waiting(1, kBlockSize));
-  scheduler.Enqueue(Waiting(2, kBlockSize));
+  scheduler.Enqueue(WaitingSequence(1, kBlockSize));
+  scheduler.Enqueue(WaitingSequence(2, kBlockSize));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);
   ASSERT_EQ(admitted.size(), 2U);
   Compute(&scheduler, admitted[0]);
   Compute(&scheduler, admitted[1]);
-  scheduler.Enqueue(Waiting(3, 1));
+  scheduler.Enqueue(WaitingSequence(3, 1));
   // The oldest needs three blocks: one more than there are besides the other's.
   EXPECT_TRUE(scheduler.Reserve(admitted[0], 3 * kBlockSize));
   ASSERT_EQ(scheduler.running().size(), 1U);
@@ -112,8 +112,8 @@ TEST(Scheduler, TheYoungestGivesWayAndIsTheFirstToReturn) {
 
 TEST(Scheduler, TheYoungestItselfGivesWayToNobodyElse) {
   Scheduler scheduler({.blocks = 3}, false, 4);
-  scheduler.Enqueue(Waiting(1, kBlockSize));
-  scheduler.Enqueue(Waiting(2, kBlockSize));
+  scheduler.Enqueue(WaitingSequence(1, kBlockSize));
+  scheduler.Enqueue(WaitingSequence(2, kBlockSize));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);
   Compute(&scheduler, admitted[0]);
@@ -124,13 +124,13 @@ TEST(Scheduler, TheYoungestItselfGivesWayToNobodyElse) {
 
 TEST(Scheduler, APrefixThatWasComputedBeforeIsCountedOnce) {
   Scheduler scheduler({.blocks = 16}, /*prefix_cache=*/true, 4);
-  scheduler.Enqueue(Waiting(1, 2 * kBlockSize));
+  scheduler.Enqueue(WaitingSequence(1, 2 * kBlockSize));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);
   Compute(&scheduler, admitted[0]);
   scheduler.kv().Publish(admitted[0]->tokens, &admitted[0]->kv);
   scheduler.Remove(admitted[0]);
-  scheduler.Enqueue(Waiting(2, 2 * kBlockSize));
+  scheduler.Enqueue(WaitingSequence(2, 2 * kBlockSize));
   Admit(&scheduler, &admitted);
   Sequence* const again = admitted.back();
   EXPECT_EQ(again->stats.cached_prompt_tokens, kBlockSize);  // The last token is always computed.

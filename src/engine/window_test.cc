@@ -19,7 +19,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 64;
+constexpr int kWindowVocabulary = 64;
 
 class Tokens : public RequestListener {
  public:
@@ -42,7 +42,7 @@ ModelConfig Windowed(int window, int anchors, int max_positions) {
                                     .heads = 1,
                                     .kv_heads = 1,
                                     .head_dim = 16,
-                                    .vocabulary = kVocabulary,
+                                    .vocabulary = kWindowVocabulary,
                                     .max_positions = max_positions});
   for (int layer = 0; layer < 2; ++layer) {
     config.layers[layer].attention.window = window;
@@ -63,21 +63,21 @@ ModelConfig Recurrent(int max_positions) {
   return config;
 }
 
-std::vector<Token> RandomTokens(int count, unsigned seed) {
+std::vector<Token> RandomWindowTokens(int count, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<Token> tokens(static_cast<std::size_t>(count));
-  for (Token& token : tokens) token = static_cast<Token>(random() % kVocabulary);
+  for (Token& token : tokens) token = static_cast<Token>(random() % kWindowVocabulary);
   return tokens;
 }
 
-struct Case {
+struct WindowCase {
   std::string name;
   ModelConfig (*config)(int max_positions);
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const WindowCase& test, std::ostream* out) { *out << test.name; }
 
-class WindowTest : public testing::TestWithParam<Case> {
+class WindowTest : public testing::TestWithParam<WindowCase> {
  protected:
   std::unique_ptr<Model> Make(const ModelConfig& config, int seed = 1) {
     return SyntheticModel(config, static_cast<std::uint64_t>(seed), backend_.get());
@@ -87,10 +87,10 @@ class WindowTest : public testing::TestWithParam<Case> {
   std::vector<Token> Expected(Model* model, const std::vector<Token>& prompt, int count) {
     SequenceRunner runner(model, static_cast<int>(prompt.size()) + count);
     const auto likeliest = [](const float* logits) {
-      return static_cast<Token>(std::max_element(logits, logits + kVocabulary) - logits);
+      return static_cast<Token>(std::max_element(logits, logits + kWindowVocabulary) - logits);
     };
     const float* logits = runner.Append(prompt);
-    std::vector<Token> tokens = {likeliest(logits + (prompt.size() - 1) * kVocabulary)};
+    std::vector<Token> tokens = {likeliest(logits + (prompt.size() - 1) * kWindowVocabulary)};
     while (std::ssize(tokens) < count) {
       tokens.push_back(likeliest(runner.Append({&tokens.back(), 1})));
     }
@@ -102,7 +102,7 @@ class WindowTest : public testing::TestWithParam<Case> {
     Proposers proposers;
     if (draft != nullptr) {
       config.plan.mode = Mode::kSd;
-      const DrafterParts parts{.vocabulary = kVocabulary,
+      const DrafterParts parts{.vocabulary = kWindowVocabulary,
                                .max_sequences = config.max_batch,
                                .max_context = config.max_context,
                                .draft = std::move(draft)};
@@ -141,7 +141,7 @@ TEST_P(WindowTest, WhatIsKeptIsBoundedAt32kTokens) {
   constexpr int kOutput = 48;
   const auto model = Make(GetParam().config(kContext));
   const std::shared_ptr<Model> draft = Make(GetParam().config(kContext));
-  const auto prompt = RandomTokens(32768, 3);
+  const auto prompt = RandomWindowTokens(32768, 3);
   const auto expected = Expected(model.get(), prompt, kOutput);
 
   // The target drafts for itself: it is always right if its own KV is right too.
@@ -170,7 +170,7 @@ TEST_P(WindowTest, PreemptionAndPrefixesKeepTheTokens) {
   const auto model = Make(GetParam().config(1024));
   std::vector<std::vector<Token>> prompts;
   for (int i = 0; i < 8; ++i) {
-    prompts.push_back(RandomTokens(200 + 40 * i, static_cast<unsigned>(i / 2)));
+    prompts.push_back(RandomWindowTokens(200 + 40 * i, static_cast<unsigned>(i / 2)));
     prompts.back().push_back(static_cast<Token>(i));
   }
   std::vector<std::vector<Token>> expected;
@@ -236,9 +236,9 @@ TEST_P(WindowTest, WhatOneEngineKeepsAnotherTakesIn) {
   constexpr int kOutput = 40;
   const auto model = Make(GetParam().config(1024));
   const std::shared_ptr<Model> draft = Make(GetParam().config(1024), 2);
-  const auto prompt = RandomTokens(700, 5);
+  const auto prompt = RandomWindowTokens(700, 5);
   std::vector<Token> forked(prompt.begin(), prompt.begin() + 690);
-  forked.push_back(static_cast<Token>((prompt[690] + 1) % kVocabulary));
+  forked.push_back(static_cast<Token>((prompt[690] + 1) % kWindowVocabulary));
   const EngineConfig config{
       .plan = {.lookahead = 3}, .max_batch = 2, .prefill_chunk = 32, .max_context = 1024};
   const auto first = Open(model.get(), draft, config);
@@ -277,8 +277,8 @@ TEST_P(WindowTest, ATransferGivesWayToSequences) {
   const auto model = Make(GetParam().config(1024));
   const EngineConfig config{
       .max_batch = 1, .prefill_chunk = 32, .max_context = 704, .kv_tokens = 704};
-  const auto prompt = RandomTokens(600, 5);
-  const auto other = RandomTokens(600, 6);
+  const auto prompt = RandomWindowTokens(600, 5);
+  const auto other = RandomWindowTokens(600, 6);
   const auto engine = Open(model.get(), nullptr, config);
   Submit(engine.get(), prompt, 1);
   Run(engine.get());
@@ -314,9 +314,10 @@ TEST_P(WindowTest, ATransferGivesWayToSequences) {
 
 INSTANTIATE_TEST_SUITE_P(
     Layers, WindowTest,
-    testing::Values(Case{"Windowed", [](int positions) { return Windowed(100, 0, positions); }},
-                    Case{"Anchored", [](int positions) { return Windowed(100, 33, positions); }},
-                    Case{"Recurrent", Recurrent}),
+    testing::Values(
+        WindowCase{"Windowed", [](int positions) { return Windowed(100, 0, positions); }},
+        WindowCase{"Anchored", [](int positions) { return Windowed(100, 33, positions); }},
+        WindowCase{"Recurrent", Recurrent}),
     [](const auto& param) { return param.param.name; });
 
 }  // namespace

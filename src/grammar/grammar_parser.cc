@@ -12,7 +12,7 @@ namespace foretoken {
 namespace {
 
 // Parentheses within parentheses; bounds the parser's own recursion and that of its users.
-constexpr int kMaxDepth = 100;
+constexpr int kMaxParentheses = 100;
 constexpr int kMaxChained = 4;  // Repetitions of a repetition, as in (x*)* without parentheses.
 constexpr std::string_view kRootName = "root";
 constexpr std::string_view kReasoning = "@reasoning";
@@ -22,7 +22,7 @@ bool IsNameCharacter(char c) {
          c == '-';
 }
 
-Expression Literal(std::string bytes) {
+Expression BytesLiteral(std::string bytes) {
   return {.kind = Expression::Kind::kLiteral, .literal = std::move(bytes)};
 }
 
@@ -205,7 +205,7 @@ class Parser {
       }
       sequence.parts.push_back(std::move(*item));
     }
-    if (sequence.parts.empty()) return Literal("");
+    if (sequence.parts.empty()) return BytesLiteral("");
     if (sequence.parts.size() == 1) return std::move(sequence.parts.front());
     return sequence;
   }
@@ -222,8 +222,9 @@ class Parser {
     } else if (Take(".")) {
       item = Expression{.kind = Expression::Kind::kClass, .ranges = ComplementRanges({})};
     } else if (Take("(")) {
-      if (++depth_ > kMaxDepth) {
-        return FailAt(begin, fmt::format("parentheses are nested more than {} deep", kMaxDepth));
+      if (++depth_ > kMaxParentheses) {
+        return FailAt(begin,
+                      fmt::format("parentheses are nested more than {} deep", kMaxParentheses));
       }
       item = ParseChoice();
       --depth_;
@@ -321,7 +322,7 @@ class Parser {
       if (!ParseCharacter(&code)) return std::nullopt;
       AppendUtf8(code, &bytes);
     }
-    return Literal(std::move(bytes));
+    return BytesLiteral(std::move(bytes));
   }
 
   std::optional<Expression> ParseClass(std::size_t begin) {

@@ -10,9 +10,9 @@ namespace {
 
 using Kind = Expression::Kind;
 
-void VisitRules(const Expression& expression, const std::function<void(int)>& visit) {
+void VisitEveryRule(const Expression& expression, const std::function<void(int)>& visit) {
   if (expression.kind == Kind::kRule) visit(expression.rule);
-  for (const Expression& part : expression.parts) VisitRules(part, visit);
+  for (const Expression& part : expression.parts) VisitEveryRule(part, visit);
 }
 
 bool Matchable(const Expression& expression, const std::vector<bool>& rules) {
@@ -53,9 +53,9 @@ std::string ClassCharacter(std::uint32_t code) {
   return code < 0x10000 ? fmt::format("\\u{:04X}", code) : fmt::format("\\U{:08X}", code);
 }
 
-class Writer {
+class GrammarWriter {
  public:
-  explicit Writer(const Grammar& grammar) : grammar_(grammar) {}
+  explicit GrammarWriter(const Grammar& grammar) : grammar_(grammar) {}
 
   std::string Write() {
     if (grammar_.reasoning.has_value()) AddReasoning(*grammar_.reasoning);
@@ -68,7 +68,7 @@ class Writer {
       text_ += rule.name + " ::=";
       Add(rule.body, false);
       text_ += '\n';
-      VisitRules(rule.body, [&](int used) {
+      VisitEveryRule(rule.body, [&](int used) {
         if (!seen[used]) todo.push_back(used);
         seen[used] = true;
       });
@@ -173,7 +173,7 @@ bool DropUnmatchable(Grammar* grammar) {
   std::vector<std::vector<int>> users(grammar->rules.size());
   std::vector<int> todo;
   for (int rule = 0; rule < static_cast<int>(users.size()); ++rule) {
-    VisitRules(grammar->rules[rule].body, [&](int used) { users[used].push_back(rule); });
+    VisitEveryRule(grammar->rules[rule].body, [&](int used) { users[used].push_back(rule); });
     todo.push_back(rule);
   }
   // Those written last are used by others and come first.
@@ -191,6 +191,6 @@ bool DropUnmatchable(Grammar* grammar) {
   return matchable[grammar->root];
 }
 
-std::string GrammarText(const Grammar& grammar) { return Writer(grammar).Write(); }
+std::string GrammarText(const Grammar& grammar) { return GrammarWriter(grammar).Write(); }
 
 }  // namespace foretoken

@@ -15,11 +15,11 @@
 namespace foretoken {
 namespace {
 
-constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 2;
+constexpr std::int64_t kUnlimitedWork = std::numeric_limits<std::int64_t>::max() / 2;
 constexpr Token kA = 'a' + 1;  // Token 0 ends the text, the bytes follow.
 
 // The bytes, and all texts of two to four of these letters.
-std::shared_ptr<ConstraintVocabulary> LetterVocabulary() {
+std::shared_ptr<ConstraintVocabulary> HostileVocabulary() {
   std::vector<std::string> tokens = {""};
   for (int byte = 0; byte < 256; ++byte) tokens.push_back(std::string(1, static_cast<char>(byte)));
   std::vector<std::string> longest = {""};
@@ -44,7 +44,7 @@ std::string Doubling(int rules, const std::string& last) {
 }
 
 std::shared_ptr<TokenConstraint> Compile(const std::string& grammar) {
-  auto constraint = TokenConstraint::Create(grammar, LetterVocabulary());
+  auto constraint = TokenConstraint::Create(grammar, HostileVocabulary());
   EXPECT_TRUE(constraint.ok()) << constraint.error().message;
   return *constraint;
 }
@@ -68,9 +68,9 @@ TEST(HostileGrammars, TakeLittleAtEveryToken) {
     std::int64_t most = 0;
     int tokens = 0;
     for (; tokens < 5000 && cursor.MayContinue(); ++tokens) {
-      std::int64_t left = kUnlimited;
+      std::int64_t left = kUnlimitedWork;
       ASSERT_TRUE(cursor.Prepare({}, &left));
-      most = std::max(most, kUnlimited - left);
+      most = std::max(most, kUnlimitedWork - left);
       if (!Allows(cursor.Mask({}), kA)) break;
       cursor.Push(kA);
     }
@@ -161,7 +161,7 @@ TEST(TokenConstraint, RefusesAGrammarWhoseFirstMaskIsTooCostly) {
     grammar += fmt::format("r{} ::= [a-e ] (\"x\" | r{}) \"{}\" | r{}? [a-e ]+ \"{}\"\n", i, i + 1,
                            i, i + 1, i);
   }
-  const auto constraint = TokenConstraint::Create(grammar + "r3000 ::= \"a\"", LetterVocabulary());
+  const auto constraint = TokenConstraint::Create(grammar + "r3000 ::= \"a\"", HostileVocabulary());
   ASSERT_FALSE(constraint.ok());
   EXPECT_THAT(constraint.error().message, testing::HasSubstr("the grammar is too ambiguous"));
 }

@@ -14,8 +14,8 @@ namespace {
 using Kind = Expression::Kind;
 
 // A rule is expanded in place if it matches no more bytes, as an escaped character does.
-constexpr int kMaxExpandedBytes = 8;
-constexpr int kMaxExpandedWeight = 64;
+constexpr int kMaxInPlaceBytes = 8;
+constexpr int kMaxInPlaceWeight = 64;
 // Bounds the work for rules that refer to one another in nested circles.
 constexpr int kMaxSweeps = 200;
 
@@ -66,7 +66,7 @@ struct Extent {
   int weight = 0;
 };
 
-constexpr Extent kLarge{kMaxExpandedBytes + 1, kMaxExpandedWeight + 1};
+constexpr Extent kLarge{kMaxInPlaceBytes + 1, kMaxInPlaceWeight + 1};
 
 Extent Measure(const Expression& expression, const std::vector<Extent>& rules) {
   if (expression.kind == Kind::kRule) return rules[expression.rule];

@@ -220,7 +220,7 @@ std::shared_ptr<ConstraintVocabulary> SmallVocabulary(RandomGrammar* random) {
 }
 
 // At random states: a token is allowed exactly if the bytes lead on, and every mask has a token.
-void CheckMasks(const std::string& text, RandomGrammar* random, bool drops_space) {
+void CheckMasksOfGrammar(const std::string& text, RandomGrammar* random, bool drops_space) {
   const auto vocabulary = SmallVocabulary(random);
   auto constraint = TokenConstraint::Create(text, vocabulary);
   if (!constraint.ok()) return;
@@ -260,16 +260,18 @@ void CheckMasks(const std::string& text, RandomGrammar* random, bool drops_space
 TEST(TokenConstraint, MasksAreWhatTryingEveryTokenFinds) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     RandomGrammar random(seed);
-    CheckMasks(random.Make(), &random, seed % 3 == 0);
+    CheckMasksOfGrammar(random.Make(), &random, seed % 3 == 0);
   }
 }
 
 TEST(TokenConstraint, MasksOfLongRepetitionsAreExactToo) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     RandomGrammar random(seed);
-    CheckMasks("root ::= ([ab] \"é\"?){20,60} \"c\"", &random, false);
-    CheckMasks("root ::= ([ab]{17} \"ø\"){30} | (x \"b\"){,40} \"c\"\nx ::= \"a\"+", &random, true);
-    CheckMasks("root ::= (([ab]{1,30} \"é\"){1,30} | \"a\"{25,}){2} \"c\"", &random, false);
+    CheckMasksOfGrammar("root ::= ([ab] \"é\"?){20,60} \"c\"", &random, false);
+    CheckMasksOfGrammar("root ::= ([ab]{17} \"ø\"){30} | (x \"b\"){,40} \"c\"\nx ::= \"a\"+",
+                        &random, true);
+    CheckMasksOfGrammar("root ::= (([ab]{1,30} \"é\"){1,30} | \"a\"{25,}){2} \"c\"", &random,
+                        false);
   }
 }
 

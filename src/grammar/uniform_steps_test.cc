@@ -17,7 +17,7 @@
 namespace foretoken {
 namespace {
 
-constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 2;
+constexpr std::int64_t kUnlimitedSteps = std::numeric_limits<std::int64_t>::max() / 2;
 
 class Random {
  public:
@@ -105,7 +105,7 @@ struct Maker {
 
   TokenMask MaskOf(StateGraph::State state) {
     TokenMask mask({automaton, vocabulary, &frames}, graph, state);
-    mask.Continue(kUnlimited);
+    mask.Continue(kUnlimitedSteps);
     return mask;
   }
 
@@ -146,7 +146,7 @@ TEST(UniformSteps, LetThroughWhatTryingEveryTokenFindsInTheSameSteps) {
 }
 
 // The bytes, and all texts of one to four of five letters.
-ConstraintVocabulary LetterVocabulary() {
+ConstraintVocabulary FiveLetterVocabulary() {
   std::vector<std::string> tokens = {""};
   for (int byte = 0; byte < 256; ++byte) tokens.push_back(std::string(1, static_cast<char>(byte)));
   std::vector<std::string> longest = {""};
@@ -163,7 +163,7 @@ ConstraintVocabulary LetterVocabulary() {
 }
 
 TEST(UniformSteps, SpareTheWalkOverMostOfAFreeText) {
-  const ConstraintVocabulary vocabulary = LetterVocabulary();
+  const ConstraintVocabulary vocabulary = FiveLetterVocabulary();
   for (const char* grammar :
        {"root ::= \"<\" [^\"\\\\\\x00-\\x1F]* \">\"",
         "root ::= \"<\" [^\"\\\\\\x00-\\x1F]{0,500} \">\"",

@@ -94,7 +94,7 @@ Value Concatenate(Workspace* workspace, const Value& left, const Value& right) {
   return builder.Finish(is_safe);
 }
 
-Value Join(Workspace* workspace, const List& left, const List& right) {
+Value JoinLists(Workspace* workspace, const List& left, const List& right) {
   List* joined = workspace->NewList(left.kind);
   for (const List* part : {&left, &right}) {
     for (std::size_t i = 0; i < part->items.size(); ++i) {
@@ -152,7 +152,7 @@ Value Calculate(Workspace* workspace, Operator operation, const Value& left, con
   if (x.has_value() && y.has_value()) return WithFloats(workspace, operation, *x, *y);
   if (operation == Operator::kAdd && IsPlainList(left) && IsPlainList(right) &&
       left.AsList()->kind == right.AsList()->kind) {
-    return Join(workspace, *left.AsList(), *right.AsList());
+    return JoinLists(workspace, *left.AsList(), *right.AsList());
   }
   if (operation == Operator::kMultiply) {
     if ((left.IsString() || IsPlainList(left)) && b.has_value()) {

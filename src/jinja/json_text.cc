@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kDeepest = 100;
+constexpr int kDeepestJson = 100;
 
 std::string EscapedUnit(std::uint32_t unit) { return fmt::format("\\u{:04x}", unit); }
 
@@ -54,8 +54,8 @@ class Writer {
   Writer(const JsonStyle& style, TextBuilder* builder) : style_(style), builder_(builder) {}
 
   bool Write(const Value& value, int level) {
-    if (level > kDeepest)
-      return Fail(fmt::format("more than {} lists within each other", kDeepest));
+    if (level > kDeepestJson)
+      return Fail(fmt::format("more than {} lists within each other", kDeepestJson));
     if (const auto plain = PlainText(value)) return builder_->Append(*plain);
     if (const Text* text = value.AsText()) return WriteText(*text);
     if (const Dict* dict = value.AsDict()) return WriteDict(*dict, level);
@@ -135,8 +135,8 @@ class Writer {
 };
 
 Value FromJsonAt(Workspace* workspace, const Json& json, int depth) {
-  if (depth > kDeepest) {
-    return workspace->Fail(fmt::format("the inputs have more than {} levels", kDeepest));
+  if (depth > kDeepestJson) {
+    return workspace->Fail(fmt::format("the inputs have more than {} levels", kDeepestJson));
   }
   switch (json.type()) {
     case Json::value_t::boolean:

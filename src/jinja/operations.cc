@@ -11,11 +11,12 @@
 namespace foretoken::jinja {
 namespace {
 
-constexpr int kDeepest = 100;
+constexpr int kDeepestCompared = 100;
 
 bool TooDeep(Workspace* workspace, int depth) {
-  if (depth <= kDeepest) return !workspace->Step();
-  workspace->Fail(fmt::format("lists within more than {} others cannot be compared", kDeepest));
+  if (depth <= kDeepestCompared) return !workspace->Step();
+  workspace->Fail(
+      fmt::format("lists within more than {} others cannot be compared", kDeepestCompared));
   return true;
 }
 
@@ -350,8 +351,8 @@ Value GetPath(Workspace* workspace, const Value& object, const Value& path) {
   while (workspace->ok()) {
     const std::size_t dot = std::min(text->bytes().find('.', begin), text->size());
     const std::string_view part = std::string_view(text->bytes()).substr(begin, dot - begin);
-    constexpr std::size_t kMostDigits = 18;
-    const bool number = !part.empty() && part.size() <= kMostDigits &&
+    constexpr std::size_t kMostIndexDigits = 18;
+    const bool number = !part.empty() && part.size() <= kMostIndexDigits &&
                         part.find_first_not_of("0123456789") == std::string_view::npos;
     const Value key =
         number ? Value(std::int64_t{std::stoll(std::string(part))}) : workspace->NewString(part);

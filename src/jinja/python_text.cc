@@ -11,7 +11,7 @@
 namespace foretoken::jinja {
 namespace {
 
-constexpr int kDeepest = 100;
+constexpr int kDeepestPrinted = 100;
 
 /// "\n", "\x07", "\u200b": how repr() shows a character that it does not show as it is.
 std::string EscapedCharacter(std::uint32_t code) {
@@ -70,9 +70,9 @@ bool AppendDict(const Dict& dict, TextBuilder* builder, int depth) {
 }
 
 bool AppendReprAt(const Value& value, TextBuilder* builder, int depth) {
-  if (depth > kDeepest) {
+  if (depth > kDeepestPrinted) {
     builder->workspace()->Fail(
-        fmt::format("lists within more than {} others cannot be printed", kDeepest));
+        fmt::format("lists within more than {} others cannot be printed", kDeepestPrinted));
     return false;
   }
   if (value.IsUndefined()) return builder->Append("Undefined");

@@ -9,11 +9,11 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-class OrderedBuilder : public nlohmann::json_sax<Json> {
+class OrderedBuilder : public nlohmann::json_sax<OrderedJson> {
  public:
-  Json Take() { return std::move(root_); }
+  OrderedJson Take() { return std::move(root_); }
 
   bool null() override { return Add(nullptr); }
   bool boolean(bool value) override { return Add(value); }
@@ -22,8 +22,8 @@ class OrderedBuilder : public nlohmann::json_sax<Json> {
   bool number_float(number_float_t value, const string_t&) override { return Add(value); }
   bool string(string_t& value) override { return Add(std::move(value)); }
   bool binary(binary_t&) override { return false; }  // No text has any.
-  bool start_object(std::size_t) override { return Open(Json::object()); }
-  bool start_array(std::size_t) override { return Open(Json::array()); }
+  bool start_object(std::size_t) override { return Open(OrderedJson::object()); }
+  bool start_array(std::size_t) override { return Open(OrderedJson::array()); }
   bool key(string_t& name) override {
     name_ = std::move(name);
     return true;
@@ -38,16 +38,16 @@ class OrderedBuilder : public nlohmann::json_sax<Json> {
   // An object or array that is open. What is around it does not grow meanwhile, so it stays where
   // it is.
   struct Opened {
-    Json* value;
+    OrderedJson* value;
     std::unordered_map<std::string, std::size_t> places;  // Of an object's members.
   };
 
-  bool Add(Json value) {
+  bool Add(OrderedJson value) {
     Place(std::move(value));
     return true;
   }
-  bool Open(Json value) {
-    Json* const placed = Place(std::move(value));
+  bool Open(OrderedJson value) {
+    OrderedJson* const placed = Place(std::move(value));
     open_.push_back({placed, {}});
     return true;
   }
@@ -56,7 +56,7 @@ class OrderedBuilder : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  Json* Place(Json value) {
+  OrderedJson* Place(OrderedJson value) {
     if (open_.empty()) {
       root_ = std::move(value);
       return &root_;
@@ -66,28 +66,28 @@ class OrderedBuilder : public nlohmann::json_sax<Json> {
       around.value->push_back(std::move(value));
       return &around.value->back();
     }
-    auto& members = around.value->get_ref<Json::object_t&>();
+    auto& members = around.value->get_ref<OrderedJson::object_t&>();
     const auto [place, is_new] = around.places.emplace(name_, members.size());
     if (is_new) {
       members.emplace_back(std::move(name_), std::move(value));
       return &members.back().second;
     }
     // Given twice, the later one counts, in the place of the first.
-    Json& member = (members.begin() + static_cast<std::ptrdiff_t>(place->second))->second;
+    OrderedJson& member = (members.begin() + static_cast<std::ptrdiff_t>(place->second))->second;
     member = std::move(value);
     return &member;
   }
 
-  Json root_;
+  OrderedJson root_;
   std::vector<Opened> open_;
   std::string name_;
 };
 
 }  // namespace
 
-Json ParseOrdered(std::string_view text) {
+OrderedJson ParseOrdered(std::string_view text) {
   OrderedBuilder builder;
-  if (!Json::sax_parse(text, &builder)) return Json(Json::value_t::discarded);
+  if (!OrderedJson::sax_parse(text, &builder)) return OrderedJson(OrderedJson::value_t::discarded);
   return builder.Take();
 }
 

@@ -16,7 +16,7 @@ namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::size_t kFileBytes = std::size_t{16} << 20;
 constexpr std::size_t kWaitingBytes = std::size_t{128} << 20;
@@ -30,7 +30,7 @@ fs::path InUseFile(const fs::path& folder) { return folder / "in-use.json"; }
 std::string CandidateInUse(const fs::path& folder) {
   const auto text = ReadFile(InUseFile(folder), kMostStateBytes);
   if (!text.ok()) return {};
-  const json state = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const Json state = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!state.is_object() || !state.contains("candidate") || !state["candidate"].is_string()) {
     return {};
   }
@@ -232,7 +232,7 @@ bool DraftLearner::Use(const std::string& candidate) {
   engine_->UseDraft(next_);
   in_use_ = candidate;
   const Status written =
-      ReplaceFile(InUseFile(options_.folder), json{{"candidate", candidate}}.dump() + "\n");
+      ReplaceFile(InUseFile(options_.folder), Json{{"candidate", candidate}}.dump() + "\n");
   if (!written.ok()) Log(written.error().message);
   return true;
 }
@@ -251,7 +251,7 @@ void DraftLearner::Decide(const std::string& candidate, bool kept, DraftScore ot
                   "before: {}",
                   candidate, other.tokens_per_round(), texts, in_use.tokens_per_round(),
                   kept ? "now in use" : "not used"));
-  const json verdict = {{"candidate", candidate},
+  const Json verdict = {{"candidate", candidate},
                         {"kept", kept},
                         {"tokens_per_round", other.tokens_per_round()},
                         {"in_use_tokens_per_round", in_use.tokens_per_round()},

@@ -125,6 +125,9 @@ struct PathLogits {
   const float* confidence = nullptr;
 };
 
+/// Rows of a pass that are as many as a model computes at once, and enough for all its speed.
+inline constexpr std::size_t kPassRows = 256;
+
 /// A language model on one device: shared weights (`ModelWeights`) and the activations of one pass
 /// as workspace. Borrows the backend. Not thread-safe; driven by the backend's owner thread.
 class Model {

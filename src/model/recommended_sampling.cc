@@ -30,7 +30,7 @@ constexpr Names kGgufNames = {"general.sampling.temp", "general.sampling.top_k",
                               "general.sampling.top_p", "general.sampling.min_p",
                               "general.sampling.penalty_repeat"};
 
-RecommendedSampling Read(const Names& names, JsonObject* fields) {
+RecommendedSampling ReadSampling(const Names& names, JsonObject* fields) {
   RecommendedSampling recommended;
   const auto number = [fields](const char* name, double high, std::optional<float>* value) {
     double read = 0;
@@ -58,7 +58,7 @@ Result<RecommendedSampling> OfFolder(const fs::path& path) {
   bool samples = true;
   config.Bool("do_sample", &samples);
   const RecommendedSampling recommended =
-      samples ? Read(kFolderNames, &config) : RecommendedSampling();
+      samples ? ReadSampling(kFolderNames, &config) : RecommendedSampling();
   if (!status.ok()) return status.error();
   return recommended;
 }
@@ -89,7 +89,7 @@ Result<RecommendedSampling> OfGguf(const fs::path& path) {
   }
   Status status;
   JsonObject keys(&json, path.string(), &status);
-  const RecommendedSampling recommended = Read(kGgufNames, &keys);
+  const RecommendedSampling recommended = ReadSampling(kGgufNames, &keys);
   if (!status.ok()) return status.error();
   return recommended;
 }

@@ -15,7 +15,7 @@ constexpr int kOwn = 200;
 constexpr int kOther = 330;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-ModelConfig SmallConfig() {
+ModelConfig SmallTranslated() {
   ModelConfig config = LlamaConfig({.hidden = 32,
                                     .intermediate = 64,
                                     .layers = 1,
@@ -57,9 +57,9 @@ class TranslatedModelTest : public testing::Test {
   }
 
   std::unique_ptr<Backend> backend_ = MakeReferenceBackend(Precision::kF32);
-  std::unique_ptr<Model> plain_ = SyntheticModel(SmallConfig(), 1, backend_.get());
+  std::unique_ptr<Model> plain_ = SyntheticModel(SmallTranslated(), 1, backend_.get());
   std::unique_ptr<Model> translated_ =
-      Translate(SyntheticModel(SmallConfig(), 1, backend_.get()), Other());
+      Translate(SyntheticModel(SmallTranslated(), 1, backend_.get()), Other());
   KvStore kv_ = backend_->AllocateKv(plain_->KvShapeFor(1));
   const std::int32_t table_[1] = {0};
   ForwardBatch batch_;

@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-constexpr Workload kLoad{.batch = 1, .context = 64};
+constexpr Workload kOpenLoad{.batch = 1, .context = 64};
 
 CostModel Model() {
   CostModel model;
@@ -31,7 +31,7 @@ TEST(OpenPlan, KeepsWhatIsGivenAndShapesTheRest) {
   for (const FanoutRule rule :
        {FanoutRule::kGiven, FanoutRule::kUniform, FanoutRule::kGeometric, FanoutRule::kPlanned}) {
     const SpeculationPlan wanted = Wanted(rule, Fallback::kNone);
-    const SpeculationPlan plan = FillIn(model, {}, wanted, kLoad).plan;
+    const SpeculationPlan plan = FillIn(model, {}, wanted, kOpenLoad).plan;
     EXPECT_FALSE(plan.open());
     EXPECT_EQ(plan.saguaro_c, 0.5F);
     EXPECT_EQ(plan.primary.budget(), 15);
@@ -47,16 +47,16 @@ TEST(OpenPlan, TakesTheFastestOfTheFallbacksThatMayBe) {
     settings.limits.fallbacks.push_back(fallback);
   }
   const SpeculationPlan wanted = Wanted(FanoutRule::kPlanned, Fallback::kAuto);
-  EXPECT_EQ(FillIn(model, settings, wanted, kLoad).plan.fallback, Fallback::kJit);
+  EXPECT_EQ(FillIn(model, settings, wanted, kOpenLoad).plan.fallback, Fallback::kJit);
   model.first_draft().apart = TimeTable::Line(900, 1);
-  EXPECT_EQ(FillIn(model, settings, wanted, kLoad).plan.fallback, Fallback::kNone);
+  EXPECT_EQ(FillIn(model, settings, wanted, kOpenLoad).plan.fallback, Fallback::kNone);
 }
 
 TEST(OpenPlan, ClimbsToWhereNoStepHelps) {
   const CostModel model = Model();
-  const RankedPlan first = Climb(model, {}, kLoad);
+  const RankedPlan first = Climb(model, {}, kOpenLoad);
   EXPECT_NE(first.plan.mode, Mode::kAr);
-  const RankedPlan plain{{}, Predict(model, {}, kLoad)};
+  const RankedPlan plain{{}, Predict(model, {}, kOpenLoad)};
   EXPECT_GT(first.prediction.tokens_per_second, plain.prediction.tokens_per_second);
 }
 

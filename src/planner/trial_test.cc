@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-constexpr Workload kLoad{.batch = 1, .context = 64};
+constexpr Workload kTrialLoad{.batch = 1, .context = 64};
 
 CostModel Prior(double base_us, double row_us) {
   CostModel prior;
@@ -19,8 +19,8 @@ class TrialTest : public testing::Test {
   // What a sequence that decodes plainly should try.
   std::optional<SpeculationPlan> Choose(const LearnedModel& learned) {
     const CostModel model = learned.Model({});
-    const RankedPlan plain{{}, Predict(model, {}, kLoad)};
-    return trial_.Choose(learned, model, limits_, {}, plain, kLoad);
+    const RankedPlan plain{{}, Predict(model, {}, kTrialLoad)};
+    return trial_.Choose(learned, model, limits_, {}, plain, kTrialLoad);
   }
   void CountRounds(int rounds) {
     for (int i = 0; i < rounds; ++i) trial_.CountRound();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/portable_math.h"
 #include "sampling/softmax.h"
@@ -10,7 +9,6 @@
 namespace foretoken {
 namespace {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr int kGroup = 64;
 
 /// The logit of a token `log_weight` below the most likely one, as a lower bound of float rounding.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/check.h"
 #include "sampling/softmax.h"
@@ -12,7 +11,6 @@ namespace foretoken {
 bool ComputeLogprobs(const float* logits, int vocabulary, Token chosen, int top,
                      std::vector<TokenLogprob>* out) {
   FT_CHECK(chosen >= 0 && chosen < vocabulary, "token {} of {}", chosen, vocabulary);
-  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   const float max = MaxLogit(logits, vocabulary);
   const double log_total = std::log(SumWeights(logits, vocabulary, max, 1.0F));
   const auto logprob = [&](Token token) {

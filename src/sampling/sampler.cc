@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/check.h"
 #include "sampling/softmax.h"
 
 namespace foretoken {
 namespace {
-
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 float Penalize(float logit, const SamplingParams& params, int output_count) {
   logit = logit > 0.0F ? logit / params.repetition_penalty : logit * params.repetition_penalty;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 namespace foretoken {
 namespace {
@@ -13,7 +12,6 @@ constexpr int kStrip = 256;  // Weights at a time: a loop of its own, which comp
 }  // namespace
 
 float MaxLogit(const float* logits, int count) {
-  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   std::array<float, kLanes> lanes;
   lanes.fill(kMinusInfinity);
   int i = 0;
@@ -42,7 +40,6 @@ double SumWeights(const float* logits, int count, float max, float temperature) 
 }
 
 void WriteWeights(const float* logits, int count, float max, float temperature, float* weights) {
-  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   for (int i = 0; i < count; ++i) {
     weights[i] = logits[i] > kMinusInfinity ? Weight(logits[i], max, temperature) : 0.0F;
   }

@@ -7,6 +7,8 @@
 
 namespace foretoken {
 
+inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
 /// The largest logit, NaN counting as -inf; -inf for none.
 float MaxLogit(const float* logits, int count);
 

@@ -20,7 +20,7 @@ TEST(Softmax, ExpIsAccurateAndExactAtZero) {
 }
 
 TEST(Softmax, SumsAndMaximaOfAnyLengthIgnoreNaN) {
-  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> logits;
   for (int count = 0; count < 70; ++count) {
     float max = -std::numeric_limits<float>::infinity();
@@ -31,7 +31,7 @@ TEST(Softmax, SumsAndMaximaOfAnyLengthIgnoreNaN) {
       if (!std::isnan(logit)) sum += std::exp((double{logit} - max) / 0.5);
     }
     ASSERT_NEAR(SumWeights(logits.data(), count, max, 0.5F), sum, 1e-5);
-    logits.push_back(count % 9 == 4 ? kNaN : std::sin(float(count)) * 5);
+    logits.push_back(count % 9 == 4 ? kNotANumber : std::sin(float(count)) * 5);
   }
 }
 
@@ -45,8 +45,8 @@ TEST(Softmax, LogIsAccurateFromTheLeastNormalFloatOn) {
 }
 
 TEST(Softmax, RemovedTokensHaveNoWeight) {
-  const float kInfinity = std::numeric_limits<float>::infinity();
-  const std::vector<float> logits = {1, -kInfinity, std::nanf(""), 0, -1e30F};
+  const float kInfinite = std::numeric_limits<float>::infinity();
+  const std::vector<float> logits = {1, -kInfinite, std::nanf(""), 0, -1e30F};
   std::vector<float> weights(logits.size());
   WriteWeights(logits.data(), 5, 1, 0.5F, weights.data());
   EXPECT_EQ(weights[0], 1);

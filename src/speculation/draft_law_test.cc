@@ -13,17 +13,17 @@
 namespace foretoken {
 namespace {
 
-using Listed = std::vector<TokenProbability>;
+using ListedLaw = std::vector<TokenProbability>;
 
-double Sum(const Listed& law) {
+double SumOfLaw(const ListedLaw& law) {
   double sum = 0;
   for (const TokenProbability& entry : law) sum += entry.probability;
   return sum;
 }
 
 TEST(Law, SaguaroIsDefinitionFourteen) {
-  const Listed draft = {{7, 0.5F}, {1, 0.25F}, {4, 0.15F}, {2, 0.1F}};
-  Listed law = draft;
+  const ListedLaw draft = {{7, 0.5F}, {1, 0.25F}, {4, 0.15F}, {2, 0.1F}};
+  ListedLaw law = draft;
   ApplySaguaro(law, 2, 0.2);
   const double scale = 1 / (0.2 * 0.75 + 0.25);
   EXPECT_NEAR(law[0].probability, 0.2 * 0.5 * scale, 1e-7);
@@ -35,7 +35,7 @@ TEST(Law, SaguaroIsDefinitionFourteen) {
   law = draft;
   ApplySaguaro(law, 1, 0);
   EXPECT_EQ(law[0].probability, 0);
-  EXPECT_NEAR(Sum(law), 1, 1e-6);
+  EXPECT_NEAR(SumOfLaw(law), 1, 1e-6);
   for (const int everything : {4, 9}) {
     law = draft;
     ApplySaguaro(law, everything, 0);  // 0 / 0: the law stays.
@@ -47,7 +47,7 @@ TEST(Law, SaguaroIsDefinitionFourteen) {
 }
 
 TEST(Law, DrawsByInversionWithoutReplacement) {
-  const Listed law = {{7, 0.5F}, {1, 0.0F}, {4, 0.3F}, {2, 0.2F}};
+  const ListedLaw law = {{7, 0.5F}, {1, 0.0F}, {4, 0.3F}, {2, 0.2F}};
   EXPECT_EQ(DrawToken(law, {}, 0.001), 7);
   EXPECT_EQ(DrawToken(law, {}, 0.499), 7);
   EXPECT_EQ(DrawToken(law, {}, 0.501), 4);
@@ -62,8 +62,8 @@ TEST(Law, DrawsByInversionWithoutReplacement) {
 
 TEST(Law, ProposalKeepsOneLawPerParent) {
   ProposalLaws laws;
-  laws.SetListed(2, Listed{{7, 0.5F}, {1, 0.5F}});
-  laws.SetListed(0, Listed{{3, 1.0F}});
+  laws.SetListed(2, ListedLaw{{7, 0.5F}, {1, 0.5F}});
+  laws.SetListed(0, ListedLaw{{3, 1.0F}});
   laws.SetUniform(1);
   EXPECT_EQ(laws.at(2).listed.size(), 2U);
   EXPECT_EQ(laws.at(2).listed[0].token, 7);
@@ -122,7 +122,7 @@ class StreamTest : public testing::TestWithParam<int> {
   static constexpr int kDraws = 500'000;
   static constexpr int kVocabulary = 6;
   const std::vector<float> p_ = {0.3F, 0.25F, 0.2F, 0.15F, 0.1F, 0.0F};
-  const Listed q_ = {{2, 0.4F}, {0, 0.3F}, {5, 0.2F}, {1, 0.1F}};
+  const ListedLaw q_ = {{2, 0.4F}, {0, 0.3F}, {5, 0.2F}, {1, 0.1F}};
 
   enum class Slip { kNone, kReusesVariable, kSetFollowsBonusNoise };
 
@@ -142,7 +142,7 @@ class StreamTest : public testing::TestWithParam<int> {
       SamplingParams params = plain;
       params.seed = seed;
       const Token noisy = sampler.Choose(logits.data(), params, history, {}, 1).token;
-      Listed law = q_;
+      ListedLaw law = q_;
       if (slip == Slip::kSetFollowsBonusNoise) {
         std::stable_partition(law.begin(), law.end(),
                               [&](const TokenProbability& entry) { return entry.token == noisy; });

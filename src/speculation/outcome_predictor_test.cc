@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-double Sum(const OutcomePredictor& predictor, bool leaf) {
+double SumOfRanks(const OutcomePredictor& predictor, bool leaf) {
   double sum = 0;
   for (int i = 0; i < kMaxRanking; ++i) sum += predictor.Probability(leaf, i);
   return sum;
@@ -14,8 +14,8 @@ double Sum(const OutcomePredictor& predictor, bool leaf) {
 TEST(OutcomePredictor, ProbabilitiesNeverSumToMoreThanOne) {
   OutcomePredictor predictor;
   for (int round = 0; round < 100; ++round) {
-    EXPECT_LE(Sum(predictor, false), 1 + 1e-12);
-    EXPECT_LE(Sum(predictor, true), 1 + 1e-12);
+    EXPECT_LE(SumOfRanks(predictor, false), 1 + 1e-12);
+    EXPECT_LE(SumOfRanks(predictor, true), 1 + 1e-12);
     predictor.Observe(round % 3 == 0, round % 7 - 1);
   }
   EXPECT_EQ(predictor.Probability(true, kMaxRanking), 0);

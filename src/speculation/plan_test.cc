@@ -5,14 +5,14 @@
 namespace foretoken {
 namespace {
 
-FanoutShape Listed(std::initializer_list<int> fanouts) {
+FanoutShape ListedFanouts(std::initializer_list<int> fanouts) {
   FanoutShape shape;
   for (const int fanout : fanouts) shape.at.push_back(static_cast<std::uint8_t>(fanout));
   return shape;
 }
 
 TEST(FanoutShape, TheEndOfAShortProposalIsItsLastNode) {
-  const FanoutShape given = Listed({5, 4, 3, 2});
+  const FanoutShape given = ListedFanouts({5, 4, 3, 2});
   EXPECT_EQ(given.At(1, 3), 4);
   EXPECT_EQ(given.At(3, 3), 2);
   EXPECT_EQ(given.At(1, 1), 2);  // As its user said: F_K at the end, wherever that is.
@@ -21,7 +21,7 @@ TEST(FanoutShape, TheEndOfAShortProposalIsItsLastNode) {
 }
 
 TEST(FanoutShape, ABudgetIsSpentWhateverTheLength) {
-  FanoutShape handed_out = Listed({5, 4, 3, 0});
+  FanoutShape handed_out = ListedFanouts({5, 4, 3, 0});
   handed_out.spends_budget = true;
   for (int length = 0; length <= 3; ++length) {
     int spent = 0;

@@ -80,7 +80,7 @@ Law TargetLaw(const Setting& setting, const Tokens& prefix) {
   return setting.top_p ? WithoutTail(law) : law;
 }
 
-std::vector<TokenProbability> Listed(const Law& law) {
+std::vector<TokenProbability> ListedTokens(const Law& law) {
   std::vector<TokenProbability> listed;
   for (Token token = 0; token < kVocabulary; ++token) {
     if (law[token] > 0) listed.push_back({token, static_cast<float>(law[token])});
@@ -92,7 +92,7 @@ std::vector<TokenProbability> Listed(const Law& law) {
 
 /// The draft's law before filters and Saguaro, and after.
 std::vector<TokenProbability> RawDraftLaw(const Tokens& prefix) {
-  return Listed(Normalised([&] {
+  return ListedTokens(Normalised([&] {
     Law law = RawLaw(prefix, 2);
     const Law target = RawLaw(prefix, 1);
     for (int i = 0; i < kVocabulary; ++i) law[i] += target[i];
@@ -102,7 +102,7 @@ std::vector<TokenProbability> RawDraftLaw(const Tokens& prefix) {
 std::vector<TokenProbability> FilteredDraftLaw(const Setting& setting, const Tokens& prefix) {
   Law law(kVocabulary, 0.0);
   for (const auto& entry : RawDraftLaw(prefix)) law[entry.token] = entry.probability;
-  auto listed = Listed(setting.top_p ? WithoutTail(law) : law);
+  auto listed = ListedTokens(setting.top_p ? WithoutTail(law) : law);
   listed.resize(std::min<std::size_t>(listed.size(), setting.listed));
   return listed;
 }
@@ -265,7 +265,7 @@ Joint EmittedLaw(const Setting& setting, bool plain) {
 }
 
 /// The largest distance to what the target alone would emit, over all sequences.
-double Error(const Setting& setting, const Joint& joint) {
+double JointError(const Setting& setting, const Joint& joint) {
   double total = 0;
   double error = 0;
   for (const auto& [tokens, probability] : joint) {
@@ -307,7 +307,7 @@ const std::vector<std::pair<std::string, Setting>>& Settings() {
 
 TEST(Rejection, EmitsExactlyTheTargetsLaw) {
   for (const auto& [name, setting] : Settings()) {
-    EXPECT_LT(Error(setting, EmittedLaw(setting, /*plain=*/false)), 2e-6) << name;
+    EXPECT_LT(JointError(setting, EmittedLaw(setting, /*plain=*/false)), 2e-6) << name;
   }
 }
 
@@ -315,7 +315,7 @@ TEST(Rejection, AgreesWithThePlainWords) {
   for (const auto& [name, setting] : Settings()) {
     if (setting.width == 2 && setting.source == Source::kDrawn) continue;  // Slow, and like others.
     const Joint joint = EmittedLaw(setting, /*plain=*/true);
-    EXPECT_LT(Error(setting, joint), 2e-6) << name;
+    EXPECT_LT(JointError(setting, joint), 2e-6) << name;
   }
 }
 
@@ -345,7 +345,7 @@ TEST(Rejection, EveryKnownMistakeShows) {
   for (auto [name, setting, mistake] : mutants) {
     setting.mistake = mistake;
     // A thousandth in one of 64 cells: 500,000 draws would show it at 10 standard deviations.
-    EXPECT_GT(Error(setting, EmittedLaw(setting, /*plain=*/true)), 1e-3) << name;
+    EXPECT_GT(JointError(setting, EmittedLaw(setting, /*plain=*/true)), 1e-3) << name;
   }
 }
 

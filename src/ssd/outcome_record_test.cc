@@ -16,7 +16,7 @@ Proposal RandomTree(std::mt19937* random, int nodes) {
   return tree;
 }
 
-void ExpectSame(const Proposal& a, const Proposal& b) {
+void ExpectSameProposal(const Proposal& a, const Proposal& b) {
   EXPECT_EQ(a.tokens, b.tokens);
   EXPECT_EQ(a.parents, b.parents);
   EXPECT_EQ(a.source, b.source);
@@ -40,7 +40,7 @@ TEST(OutcomeRecord, APartOfABranchIsToldByItsNodes) {
     EXPECT_EQ(record.size(), BytesFor<OutcomeMessage>(committed.size()));
     const OutcomeMessage* received = OutcomeOf(record);
     ASSERT_NE(received, nullptr);
-    ExpectSame(NextOf(*received, &branch), next);
+    ExpectSameProposal(NextOf(*received, &branch), next);
     EXPECT_EQ(CommittedOf(*received).size(), committed.size());
     EXPECT_EQ(NextOf(*received, nullptr).size(), 0) << "a branch that is not there";
   }
@@ -59,7 +59,7 @@ TEST(OutcomeRecord, AnyOtherProposalCrossesAsItIs) {
     EXPECT_FALSE(message.taken);
     const OutcomeMessage* received = OutcomeOf(RecordOf(message));
     ASSERT_NE(received, nullptr);
-    ExpectSame(NextOf(*received, nullptr), next);
+    ExpectSameProposal(NextOf(*received, nullptr), next);
   }
 }
 

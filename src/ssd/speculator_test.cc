@@ -128,7 +128,7 @@ class Both {
   Proposal verified_;
 };
 
-void ExpectSame(const std::map<Path, CacheAnswer>& a, const std::map<Path, CacheAnswer>& b) {
+void ExpectSameAnswers(const std::map<Path, CacheAnswer>& a, const std::map<Path, CacheAnswer>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (const auto& [path, answer] : a) {
     ASSERT_TRUE(b.contains(path));
@@ -149,7 +149,7 @@ TEST_P(ProtocolTest, ABranchTakenIsAsGoodAsAProposalToldInFull) {
     const auto prepared = taken.Prepared();
     const auto as_prepared = told.Prepared();
     ASSERT_GE(prepared.size(), std::size_t{kFanout}) << round;
-    ExpectSame(prepared, as_prepared);
+    ExpectSameAnswers(prepared, as_prepared);
     const auto which = (5 * round) % static_cast<std::ptrdiff_t>(prepared.size());
     const Path path = std::next(prepared.begin(), which)->first;
     const auto next_of = [&](const CacheAnswer& answer) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "tensor/block_bytes.h"
 #include "tensor/block_search.h"
 #include "tensor/half.h"
 #include "tensor/table_search.h"
@@ -14,7 +15,6 @@ namespace foretoken {
 namespace {
 
 constexpr std::uint16_t kHalfNan = 0x7E00;
-constexpr std::uint16_t kHalfSign = 0x8000;
 
 float InverseOf(float scale) { return scale == 0 ? 0.0F : 1.0F / scale; }
 

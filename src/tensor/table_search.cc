@@ -80,9 +80,9 @@ WeightBlock BlockOf(const Choice& choice, std::uint16_t scale) {
 // a little, or leaving room beyond it, may do the others more good than it does it harm. The best
 // scale and its codes are then fitted to each other.
 WeightBlock SearchHalf(const float* elements, float extreme) {
-  constexpr double kFurthest = 0.125;
-  constexpr double kStep = 1.0 / 32;
-  constexpr int kFittings = 2;
+  constexpr double kFurthestFactor = 0.125;
+  constexpr double kFactorStep = 1.0 / 32;
+  constexpr int kTableFittings = 2;
   constexpr double kLargestHalf = 65504;
   const auto choose = [&](double scale) {
     return Choose(kNonLinearValues, kNonLinearOrder, elements, scale);
@@ -97,9 +97,10 @@ WeightBlock SearchHalf(const float* elements, float extreme) {
     least = choice.ErrorAt(fitted);
   };
   for (const int end : {kNonLinearValues.front(), kNonLinearValues.back()}) {
-    for (double by = 1 - kFurthest; by <= 1 + kFurthest; by += kStep) attempt(extreme / (by * end));
+    for (double by = 1 - kFurthestFactor; by <= 1 + kFurthestFactor; by += kFactorStep)
+      attempt(extreme / (by * end));
   }
-  for (int i = 0; i < kFittings; ++i) attempt(best);
+  for (int i = 0; i < kTableFittings; ++i) attempt(best);
   const std::uint16_t scale =
       FloatToHalf(static_cast<float>(std::clamp(best, -kLargestHalf, kLargestHalf)));
   return BlockOf(choose(HalfToFloat(scale)), scale);

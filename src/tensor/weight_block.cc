@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "tensor/block_bytes.h"
 #include "tensor/half.h"
 
 namespace foretoken {
@@ -12,7 +13,6 @@ namespace {
 using Bytes = const std::uint8_t*;
 
 std::uint16_t Word16(Bytes at) { return static_cast<std::uint16_t>(at[0] | at[1] << 8); }
-std::uint8_t Byte(int value) { return static_cast<std::uint8_t>(value); }
 std::uint8_t Low(std::uint8_t byte) { return byte & 15; }
 std::uint8_t High(std::uint8_t byte) { return byte >> 4; }
 
@@ -34,38 +34,35 @@ void AddFifthBits(Bytes bits, std::uint8_t* codes) {
 // Bit `group` of byte l: the bit `to` of element l of that group of 32.
 void AddBits(Bytes bits, int to, std::uint8_t* codes) {
   for (int group = 0; group < 8; ++group) {
-    for (int l = 0; l < 32; ++l) codes[group * 32 + l] |= Byte((bits[l] >> group & 1) << to);
+    for (int l = 0; l < 32; ++l) codes[group * 32 + l] |= ByteOf((bits[l] >> group & 1) << to);
   }
 }
 
-void Q8_0(Bytes from, WeightBlock* block) {
+void ReadQ8_0(Bytes from, WeightBlock* block) {
   block->scale = Word16(from);
   for (int j = 0; j < 32; ++j) block->codes[j] = from[2 + j] ^ 0x80;
 }
 
-void Q4_0(Bytes from, WeightBlock* block) {
+void ReadQ4_0(Bytes from, WeightBlock* block) {
   block->scale = Word16(from);
   Nibbles(from + 2, block->codes.data());
 }
 
-// A sign bit makes what the file adds what the values are less by.
-constexpr std::uint16_t kSign = 0x8000;
-
-void Q4_1(Bytes from, WeightBlock* block) {
+void ReadQ4_1(Bytes from, WeightBlock* block) {
   block->scale = Word16(from);
-  block->less = Word16(from + 2) ^ kSign;
+  block->less = Word16(from + 2) ^ kHalfSign;
   Nibbles(from + 4, block->codes.data());
 }
 
-void Q5_0(Bytes from, WeightBlock* block) {
+void ReadQ5_0(Bytes from, WeightBlock* block) {
   block->scale = Word16(from);
   Nibbles(from + 6, block->codes.data());
   AddFifthBits(from + 2, block->codes.data());
 }
 
-void Q5_1(Bytes from, WeightBlock* block) {
+void ReadQ5_1(Bytes from, WeightBlock* block) {
   block->scale = Word16(from);
-  block->less = Word16(from + 2) ^ kSign;
+  block->less = Word16(from + 2) ^ kHalfSign;
   Nibbles(from + 8, block->codes.data());
   AddFifthBits(from + 4, block->codes.data());
 }
@@ -76,11 +73,11 @@ void AddTwoBits(Bytes from, int left, std::uint8_t* codes) {
   for (int part = 0; part < 8; ++part) {
     const Bytes pairs = from + part / 4 * 32;
     const int right = part % 4 * 2;
-    for (int l = 0; l < 32; ++l) codes[part * 32 + l] |= Byte((pairs[l] >> right & 3) << left);
+    for (int l = 0; l < 32; ++l) codes[part * 32 + l] |= ByteOf((pairs[l] >> right & 3) << left);
   }
 }
 
-void Q2_K(Bytes from, WeightBlock* block) {
+void ReadQ2_K(Bytes from, WeightBlock* block) {
   for (int g = 0; g < 16; ++g) {
     block->group_scales[g] = static_cast<std::int8_t>(Low(from[g]));
     block->group_less[g] = High(from[g]);
@@ -91,7 +88,7 @@ void Q2_K(Bytes from, WeightBlock* block) {
   AddTwoBits(from + 16, 0, block->codes.data());
 }
 
-void Q3_K(Bytes from, WeightBlock* block) {
+void ReadQ3_K(Bytes from, WeightBlock* block) {
   const Bytes packed = from + 96;  // 16 scales of six bits: four of them, then two.
   for (int g = 0; g < 16; ++g) {
     const int low = g < 8 ? Low(packed[g]) : High(packed[g - 8]);
@@ -116,7 +113,7 @@ void SixBitScales(Bytes from, WeightBlock* block) {
   for (int g = 4; g < 8; ++g) {
     const int scale = Low(packed[g + 4]) | packed[g - 4] >> 6 << 4;
     block->group_scales[g] = static_cast<std::int8_t>(scale);
-    block->group_less[g] = Byte(High(packed[g + 4]) | packed[g] >> 6 << 4);
+    block->group_less[g] = ByteOf(High(packed[g + 4]) | packed[g] >> 6 << 4);
   }
 }
 
@@ -128,18 +125,18 @@ void NibblesOfPairs(Bytes from, std::uint8_t* codes) {
   }
 }
 
-void Q4_K(Bytes from, WeightBlock* block) {
+void ReadQ4_K(Bytes from, WeightBlock* block) {
   SixBitScales(from, block);
   NibblesOfPairs(from + 16, block->codes.data());
 }
 
-void Q5_K(Bytes from, WeightBlock* block) {
+void ReadQ5_K(Bytes from, WeightBlock* block) {
   SixBitScales(from, block);
   NibblesOfPairs(from + 48, block->codes.data());
   AddBits(from + 16, 4, block->codes.data());
 }
 
-void Q6_K(Bytes from, WeightBlock* block) {
+void ReadQ6_K(Bytes from, WeightBlock* block) {
   block->scale = Word16(from + 208);
   for (int g = 0; g < 16; ++g) block->group_scales[g] = static_cast<std::int8_t>(from[192 + g]);
   for (int half = 0; half < 2; ++half) {
@@ -151,7 +148,7 @@ void Q6_K(Bytes from, WeightBlock* block) {
   AddTwoBits(from + 128, 4, block->codes.data());
 }
 
-void IQ4_XS(Bytes from, WeightBlock* block) {
+void ReadIQ4_XS(Bytes from, WeightBlock* block) {
   block->scale = Word16(from);
   const int tops = Word16(from + 2);
   for (int g = 0; g < 8; ++g) {
@@ -161,7 +158,7 @@ void IQ4_XS(Bytes from, WeightBlock* block) {
   }
 }
 
-void MXFP4(Bytes from, WeightBlock* block) {
+void ReadMXFP4(Bytes from, WeightBlock* block) {
   block->scale = from[0];
   Nibbles(from + 1, block->codes.data());
 }
@@ -173,8 +170,8 @@ float HalfPower(std::uint32_t exponent) {
 
 using BlockReader = void (*)(Bytes from, WeightBlock* block);
 constexpr std::array<BlockReader, kWeightFormats> kReaders = {
-    nullptr, nullptr, nullptr, Q8_0, Q4_0, Q4_1, Q5_0,   Q5_1,
-    Q2_K,    Q3_K,    Q4_K,    Q5_K, Q6_K, Q4_0, IQ4_XS, MXFP4};
+    nullptr,  nullptr,  nullptr,  ReadQ8_0, ReadQ4_0, ReadQ4_1, ReadQ5_0,   ReadQ5_1,
+    ReadQ2_K, ReadQ3_K, ReadQ4_K, ReadQ5_K, ReadQ6_K, ReadQ4_0, ReadIQ4_XS, ReadMXFP4};
 
 }  // namespace
 

@@ -11,43 +11,44 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Stands behind the content of a turn that the answer goes on with: what the template writes behind
 // it ends the turn.
 constexpr std::string_view kLastEnd = "[[the answer goes on here]]";
 
 /// `text` as JSON of one type; null where it is empty.
-Result<Json> ReadJson(std::string_view name, const std::string& text, Json::value_t type) {
-  if (text.empty()) return Json();
-  Json json = ParseOrdered(text);
+Result<OrderedJson> ReadJson(std::string_view name, const std::string& text,
+                             OrderedJson::value_t type) {
+  if (text.empty()) return OrderedJson();
+  OrderedJson json = ParseOrdered(text);
   if (json.type() == type) return json;
   return InvalidInput(fmt::format("the {} of a chat must be a JSON {}, not '{}'", name,
-                                  type == Json::value_t::array ? "array" : "object",
+                                  type == OrderedJson::value_t::array ? "array" : "object",
                                   Shortened(text, 40)));
 }
 
-Result<Json> MessageJson(const ChatMessage& message) {
-  Json json = {{"role", message.role}, {"content", message.content}};
-  FT_ASSIGN_OR_RETURN(const Json more,
-                      ReadJson("further fields of a message", message.more, Json::value_t::object));
+Result<OrderedJson> MessageJson(const ChatMessage& message) {
+  OrderedJson json = {{"role", message.role}, {"content", message.content}};
+  FT_ASSIGN_OR_RETURN(const OrderedJson more, ReadJson("further fields of a message", message.more,
+                                                       OrderedJson::value_t::object));
   for (const auto& [name, value] : more.items()) json[name] = value;
   return json;
 }
 
 /// What the template finds by name.
-Result<Json> VariablesOf(const ChatInput& chat) {
-  Json data;
-  Json& messages = data["messages"] = Json::array();
+Result<OrderedJson> VariablesOf(const ChatInput& chat) {
+  OrderedJson data;
+  OrderedJson& messages = data["messages"] = OrderedJson::array();
   for (const ChatMessage& message : chat.messages) {
-    FT_ASSIGN_OR_RETURN(Json json, MessageJson(message));
+    FT_ASSIGN_OR_RETURN(OrderedJson json, MessageJson(message));
     messages.push_back(std::move(json));
   }
-  FT_ASSIGN_OR_RETURN(data["tools"], ReadJson("tools", chat.tools, Json::value_t::array));
+  FT_ASSIGN_OR_RETURN(data["tools"], ReadJson("tools", chat.tools, OrderedJson::value_t::array));
   FT_ASSIGN_OR_RETURN(data["documents"],
-                      ReadJson("documents", chat.documents, Json::value_t::array));
-  FT_ASSIGN_OR_RETURN(const Json variables,
-                      ReadJson("template variables", chat.variables, Json::value_t::object));
+                      ReadJson("documents", chat.documents, OrderedJson::value_t::array));
+  FT_ASSIGN_OR_RETURN(const OrderedJson variables,
+                      ReadJson("template variables", chat.variables, OrderedJson::value_t::object));
   constexpr std::size_t kMostVariables = 256;
   if (variables.size() > kMostVariables) {
     return InvalidInput(fmt::format("a chat template is given at most {} variables, not {}",
@@ -61,7 +62,7 @@ Result<Json> VariablesOf(const ChatInput& chat) {
     data[name] = value;
   }
   if (chat.continues_last && !messages.empty()) {
-    Json& content = messages.back()["content"];
+    OrderedJson& content = messages.back()["content"];
     content = content.get<std::string>() + std::string(kLastEnd);
     data["add_generation_prompt"] = false;
   }

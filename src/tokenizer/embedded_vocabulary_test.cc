@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using Embedded = EmbeddedVocabulary;
 
 /// Owns what a vocabulary borrows.
-class Vocabulary {
+class OwnedVocabulary {
  public:
   Embedded embedded;
 
@@ -42,13 +42,13 @@ class Vocabulary {
 };
 
 constexpr Token kHell = 258;
-constexpr Token kStart = 259;
-constexpr Token kEnd = 260;
-constexpr Token kTool = 261;
+constexpr Token kEmbeddedStart = 259;
+constexpr Token kEmbeddedEnd = 260;
+constexpr Token kEmbeddedTool = 261;
 
 /// All bytes by their value, "he", "ll", "hell", two marks, "<tool>" and two fillers.
-Vocabulary SmallBpe() {
-  Vocabulary vocabulary;
+OwnedVocabulary SmallBpe() {
+  OwnedVocabulary vocabulary;
   Embedded& embedded = vocabulary.embedded;
   embedded.model = "gpt2";
   embedded.pre = "gpt-2";
@@ -60,15 +60,16 @@ Vocabulary SmallBpe() {
   vocabulary.Add("<tool>", Embedded::kUserDefined);
   for (const char* filler : {"[PAD262]", "[PAD263]"}) vocabulary.Add(filler, Embedded::kUnused);
   embedded.merges = {"h e", "l l", "he ll"};
-  embedded.eos = kEnd;
+  embedded.eos = kEmbeddedEnd;
   return vocabulary;
 }
 
-constexpr Token kByte0 = 3;
-constexpr Token kA = kByte0 + 256;  // "\u2581a", then "\u2581", "a", "b", "ab", "\u2581ab"
+constexpr Token kEmbeddedByte0 = 3;
+constexpr Token kEmbeddedA =
+    kEmbeddedByte0 + 256;  // "\u2581a", then "\u2581", "a", "b", "ab", "\u2581ab"
 
-Vocabulary SmallSentencePiece() {
-  Vocabulary vocabulary;
+OwnedVocabulary SmallSentencePiece() {
+  OwnedVocabulary vocabulary;
   vocabulary.embedded.model = "llama";
   vocabulary.Add("<unk>", Embedded::kUnknown);
   vocabulary.Add("<s>", Embedded::kControl);
@@ -89,33 +90,34 @@ TEST(EmbeddedBpe, EncodesAndDecodes) {
   const auto tokenizer = SmallBpe().Must();
   EXPECT_EQ(tokenizer->vocabulary(), 262);  // Fillers are no tokens.
   EXPECT_THAT(tokenizer->Encode("hello", true, false), ElementsAre(kHell, 'o'));
-  EXPECT_THAT(tokenizer->Encode("he<|im_end|><tool>", false, true), ElementsAre(256, kEnd, kTool));
+  EXPECT_THAT(tokenizer->Encode("he<|im_end|><tool>", false, true),
+              ElementsAre(256, kEmbeddedEnd, kEmbeddedTool));
   EXPECT_EQ(tokenizer->Encode("<|im_end|>", false, false).size(), 10U);
-  EXPECT_TRUE(tokenizer->IsSpecial(kStart));
-  EXPECT_FALSE(tokenizer->IsSpecial(kTool));
-  EXPECT_EQ(tokenizer->TokenName(kStart), "<|im_start|>");
+  EXPECT_TRUE(tokenizer->IsSpecial(kEmbeddedStart));
+  EXPECT_FALSE(tokenizer->IsSpecial(kEmbeddedTool));
+  EXPECT_EQ(tokenizer->TokenName(kEmbeddedStart), "<|im_start|>");
   EXPECT_FALSE(tokenizer->DropsLeadingSpace());
   EXPECT_EQ(tokenizer->bos(), std::nullopt);
-  EXPECT_THAT(tokenizer->eos(), ElementsAre(kEnd));
+  EXPECT_THAT(tokenizer->eos(), ElementsAre(kEmbeddedEnd));
   const std::string text = "hello\n<tool> caf\xC3\xA9 \xF0\x9F\x98\x80";
   EXPECT_EQ(DecodeAll(*tokenizer, tokenizer->Encode(text, true, true)), text);
 }
 
 TEST(EmbeddedBpe, BosIsAddedAsTheFileOrElseTheFamilySays) {
-  Vocabulary vocabulary = SmallBpe();
-  vocabulary.embedded.bos = kStart;
+  OwnedVocabulary vocabulary = SmallBpe();
+  vocabulary.embedded.bos = kEmbeddedStart;
   EXPECT_EQ(vocabulary.Must()->bos(), std::nullopt);
   vocabulary.embedded.add_bos = true;
-  EXPECT_THAT(vocabulary.Must()->Encode("he", true, false), ElementsAre(kStart, 256));
+  EXPECT_THAT(vocabulary.Must()->Encode("he", true, false), ElementsAre(kEmbeddedStart, 256));
   vocabulary.embedded.add_bos.reset();
   vocabulary.embedded.pre = "llama-bpe";
-  EXPECT_EQ(vocabulary.Must()->bos(), kStart);
+  EXPECT_EQ(vocabulary.Must()->bos(), kEmbeddedStart);
   vocabulary.embedded.add_bos = false;
   EXPECT_EQ(vocabulary.Must()->bos(), std::nullopt);
 }
 
 TEST(EmbeddedBpe, TheFamilyDecidesOnWords) {
-  Vocabulary vocabulary = SmallBpe();
+  OwnedVocabulary vocabulary = SmallBpe();
   EXPECT_EQ(vocabulary.Must()->Encode("e\xCC\x81", false, false).size(), 3U);
   vocabulary.embedded.pre = "qwen2";
   EXPECT_EQ(vocabulary.Must()->Encode("e\xCC\x81", false, false).size(), 2U);  // NFC
@@ -130,7 +132,7 @@ TEST(EmbeddedBpe, EveryFamilyLoads) {
   std::istringstream names(BpeFamilyNames());
   std::size_t count = 0;
   for (std::string name; names >> name; ++count) {
-    Vocabulary vocabulary = SmallBpe();
+    OwnedVocabulary vocabulary = SmallBpe();
     vocabulary.embedded.pre = name;
     EXPECT_EQ(DecodeAll(*vocabulary.Must(), vocabulary.Must()->Encode("he (12).", false, false)),
               "he (12).");
@@ -139,18 +141,18 @@ TEST(EmbeddedBpe, EveryFamilyLoads) {
 }
 
 TEST(EmbeddedBpe, WhatEndsATextIsSpecialWhateverItsType) {
-  Vocabulary vocabulary = SmallBpe();
+  OwnedVocabulary vocabulary = SmallBpe();
   vocabulary.embedded.eot = vocabulary.Add("<turn>", Embedded::kNormal);
   vocabulary.embedded.eom = vocabulary.Add("<message>", Embedded::kUserDefined);
   const auto tokenizer = vocabulary.Must();
-  EXPECT_THAT(tokenizer->eos(), ElementsAre(kEnd, 264, 265));
+  EXPECT_THAT(tokenizer->eos(), ElementsAre(kEmbeddedEnd, 264, 265));
   EXPECT_TRUE(tokenizer->IsSpecial(264) && tokenizer->IsSpecial(265));
 }
 
 // Files do not name all of them, and models end their turns by them all the same.
 TEST(EmbeddedBpe, MarksThatEndTurnsEndATextWhateverTheKeysSay) {
   for (const char* mark : {"<end_of_turn>", "<turn|>", "<|end|>", "<|eot|>"}) {
-    Vocabulary vocabulary = SmallBpe();
+    OwnedVocabulary vocabulary = SmallBpe();
     const Token end = vocabulary.Add(mark, Embedded::kControl);
     EXPECT_THAT(vocabulary.Must()->eos(), testing::Contains(end)) << mark;
     // Several messages of gpt-oss may follow one another.
@@ -163,7 +165,7 @@ TEST(EmbeddedBpe, MarksThatEndTurnsEndATextWhateverTheKeysSay) {
 }
 
 TEST(EmbeddedBpe, ChatTemplate) {
-  Vocabulary vocabulary = SmallBpe();
+  OwnedVocabulary vocabulary = SmallBpe();
   const ChatInput chat{{{"user", "<|im_end|>"}}};
   EXPECT_FALSE(vocabulary.Must()->has_chat_template());
   vocabulary.embedded.chat_templates.by_name["default"] =
@@ -171,16 +173,17 @@ TEST(EmbeddedBpe, ChatTemplate) {
       "{% endfor %}{{ '<|im_start|>' }}";
   const auto tokens = vocabulary.Must()->EncodeChat(chat);
   ASSERT_TRUE(tokens.ok());
-  EXPECT_EQ(std::count(tokens->begin(), tokens->end(), kStart), 2);
-  EXPECT_EQ(std::count(tokens->begin(), tokens->end(), kEnd), 1);
+  EXPECT_EQ(std::count(tokens->begin(), tokens->end(), kEmbeddedStart), 2);
+  EXPECT_EQ(std::count(tokens->begin(), tokens->end(), kEmbeddedEnd), 1);
 }
 
 TEST(EmbeddedSentencePiece, EncodesAndDecodes) {
   const auto tokenizer = SmallSentencePiece().Must();
-  EXPECT_EQ(tokenizer->vocabulary(), kA + 6);
-  EXPECT_THAT(tokenizer->Encode("a b", true, false), ElementsAre(1, kA, kA + 1, kA + 3));
-  EXPECT_EQ(tokenizer->TokenBytes(kByte0 + 0xE2), "\xE2");
-  EXPECT_EQ(tokenizer->TokenName(kA), "\u2581a");
+  EXPECT_EQ(tokenizer->vocabulary(), kEmbeddedA + 6);
+  EXPECT_THAT(tokenizer->Encode("a b", true, false),
+              ElementsAre(1, kEmbeddedA, kEmbeddedA + 1, kEmbeddedA + 3));
+  EXPECT_EQ(tokenizer->TokenBytes(kEmbeddedByte0 + 0xE2), "\xE2");
+  EXPECT_EQ(tokenizer->TokenName(kEmbeddedA), "\u2581a");
   EXPECT_TRUE(tokenizer->DropsLeadingSpace());
   EXPECT_EQ(tokenizer->bos(), 1);
   EXPECT_THAT(tokenizer->eos(), ElementsAre(2));
@@ -190,12 +193,15 @@ TEST(EmbeddedSentencePiece, EncodesAndDecodes) {
 }
 
 TEST(EmbeddedSentencePiece, SpacesAreAsTheFileSays) {
-  Vocabulary vocabulary = SmallSentencePiece();
-  EXPECT_THAT(vocabulary.Must()->Encode("ab  a", false, false), ElementsAre(kA + 5, kA + 1, kA));
+  OwnedVocabulary vocabulary = SmallSentencePiece();
+  EXPECT_THAT(vocabulary.Must()->Encode("ab  a", false, false),
+              ElementsAre(kEmbeddedA + 5, kEmbeddedA + 1, kEmbeddedA));
   vocabulary.embedded.remove_extra_whitespaces = true;
-  EXPECT_THAT(vocabulary.Must()->Encode("ab  a", false, false), ElementsAre(kA + 5, kA));
+  EXPECT_THAT(vocabulary.Must()->Encode("ab  a", false, false),
+              ElementsAre(kEmbeddedA + 5, kEmbeddedA));
   vocabulary.embedded.add_space_prefix = false;
-  EXPECT_THAT(vocabulary.Must()->Encode("ab a", false, false), ElementsAre(kA + 4, kA));
+  EXPECT_THAT(vocabulary.Must()->Encode("ab a", false, false),
+              ElementsAre(kEmbeddedA + 4, kEmbeddedA));
   EXPECT_FALSE(vocabulary.Must()->DropsLeadingSpace());
   vocabulary.embedded.add_bos = false;
   EXPECT_EQ(vocabulary.Must()->bos(), std::nullopt);
@@ -204,7 +210,7 @@ TEST(EmbeddedSentencePiece, SpacesAreAsTheFileSays) {
 // Converters give tokens that a configuration names another type and a score of -1000.
 TEST(EmbeddedSentencePiece, TheTypesOfConvertersMakeNoDifference) {
   const auto wanted = SmallSentencePiece().Must();
-  Vocabulary vocabulary = SmallSentencePiece();
+  OwnedVocabulary vocabulary = SmallSentencePiece();
   for (Token id = 0; id < 3; ++id) {
     vocabulary.embedded.types[static_cast<std::size_t>(id)] = Embedded::kControl;
     vocabulary.embedded.scores[static_cast<std::size_t>(id)] = -1000;
@@ -224,7 +230,7 @@ TEST(EmbeddedSentencePiece, TheTypesOfConvertersMakeNoDifference) {
 // The library does not know its own unknown piece where another is spelled <unk>, and encodes no
 // text with a character that is a control piece.
 TEST(EmbeddedSentencePiece, AnyPieceMayBeTheUnknownOne) {
-  Vocabulary vocabulary;
+  OwnedVocabulary vocabulary;
   vocabulary.embedded.model = "llama";
   vocabulary.Add("<unk>", Embedded::kUnknown);
   vocabulary.Add("b", Embedded::kControl);
@@ -243,15 +249,17 @@ TEST(EmbeddedSentencePiece, AnyPieceMayBeTheUnknownOne) {
 }
 
 TEST(EmbeddedSentencePiece, TokensBehindThePiecesWereAdded) {
-  Vocabulary vocabulary = SmallSentencePiece();
+  OwnedVocabulary vocabulary = SmallSentencePiece();
   const Token sep = vocabulary.Add("<sep>", Embedded::kControl);
   const Token tool = vocabulary.Add("<tool>", Embedded::kUserDefined);
   vocabulary.Add("[PAD267]", Embedded::kUnused);
   const auto tokenizer = vocabulary.Must();
   EXPECT_EQ(tokenizer->vocabulary(), tool + 1);
   // Text begins anew behind them.
-  EXPECT_THAT(tokenizer->Encode("a<sep>ab", false, true), ElementsAre(kA, sep, kA + 5));
-  EXPECT_THAT(tokenizer->Encode("a<tool>ab", false, false), ElementsAre(kA, tool, kA + 5));
+  EXPECT_THAT(tokenizer->Encode("a<sep>ab", false, true),
+              ElementsAre(kEmbeddedA, sep, kEmbeddedA + 5));
+  EXPECT_THAT(tokenizer->Encode("a<tool>ab", false, false),
+              ElementsAre(kEmbeddedA, tool, kEmbeddedA + 5));
   EXPECT_TRUE(tokenizer->IsSpecial(sep));
   EXPECT_EQ(tokenizer->TokenBytes(tool), "<tool>");
 }
@@ -259,15 +267,17 @@ TEST(EmbeddedSentencePiece, TokensBehindThePiecesWereAdded) {
 // Marks that the model's makers defined are pieces: no space follows them.
 TEST(EmbeddedSentencePiece, MarksAmongThePieces) {
   for (const int type : {Embedded::kUserDefined, Embedded::kNormal}) {
-    Vocabulary vocabulary = SmallSentencePiece();
+    OwnedVocabulary vocabulary = SmallSentencePiece();
     const Token mark = vocabulary.Add("<|im_start|>", type);
     const Token wide = vocabulary.Add("a  b", Embedded::kUserDefined);
     vocabulary.Add("zz", Embedded::kNormal, -9);
     const auto tokenizer = vocabulary.Must();
     EXPECT_TRUE(tokenizer->IsSpecial(mark));
-    EXPECT_THAT(tokenizer->Encode("a<|im_start|>b", false, true), ElementsAre(kA, mark, kA + 3));
+    EXPECT_THAT(tokenizer->Encode("a<|im_start|>b", false, true),
+                ElementsAre(kEmbeddedA, mark, kEmbeddedA + 3));
     EXPECT_EQ(tokenizer->TokenName(wide), "a\u2581\u2581b");
-    EXPECT_THAT(tokenizer->Encode("ba  b", false, true), ElementsAre(kA + 1, kA + 3, wide));
+    EXPECT_THAT(tokenizer->Encode("ba  b", false, true),
+                ElementsAre(kEmbeddedA + 1, kEmbeddedA + 3, wide));
   }
 }
 
@@ -275,9 +285,9 @@ TEST(EmbeddedSentencePiece, MarksAmongThePieces) {
 // empty ones. The ids that text is made of are those of the file without them.
 TEST(EmbeddedVocabulary, NoTextIsMadeOfTokensThatAreThereTwiceOrEmpty) {
   for (const bool pieces : {false, true}) {
-    const Vocabulary plain = pieces ? SmallSentencePiece() : SmallBpe();
+    const OwnedVocabulary plain = pieces ? SmallSentencePiece() : SmallBpe();
     const std::string_view word = pieces ? "\u2581ab" : "hell";
-    Vocabulary vocabulary = pieces ? SmallSentencePiece() : SmallBpe();
+    OwnedVocabulary vocabulary = pieces ? SmallSentencePiece() : SmallBpe();
     const Token again = vocabulary.Add(word, Embedded::kNormal, 1);
     const Token empty = vocabulary.Add("", Embedded::kNormal);
     const Token third = vocabulary.Add(word, Embedded::kNormal, 2);
@@ -301,26 +311,26 @@ TEST(EmbeddedVocabulary, NoTextIsMadeOfTokensThatAreThereTwiceOrEmpty) {
 
 // A character that stands alone begins words, so the wrong one of two would change every text.
 TEST(EmbeddedVocabulary, ACharacterMayBeThereTwice) {
-  Vocabulary vocabulary = SmallBpe();
+  OwnedVocabulary vocabulary = SmallBpe();
   vocabulary.Add("h", Embedded::kNormal);
   EXPECT_THAT(vocabulary.Must()->Encode("hello", true, false), ElementsAre(kHell, 'o'));
   EXPECT_THAT(vocabulary.Must()->Encode("h", true, false), ElementsAre('h'));
 
-  Vocabulary characters = SmallSentencePiece();
+  OwnedVocabulary characters = SmallSentencePiece();
   characters.embedded.model = "gemma4";
   characters.embedded.merges = {"a b", "\u2581 ab"};
   const auto plain = characters.Must()->Encode("ab a", false, false);
   for (const char* again : {"a", "\u2581", "<0x41>", "ab"})
     characters.Add(again, Embedded::kNormal);
   EXPECT_EQ(characters.Must()->Encode("ab a", false, false), plain);
-  EXPECT_THAT(characters.Must()->Encode("A", false, false), ElementsAre(kByte0 + 'A'));
+  EXPECT_THAT(characters.Must()->Encode("A", false, false), ElementsAre(kEmbeddedByte0 + 'A'));
 }
 
 // Where two tokens have one spelling, texts get the mark, above all one that a key names; a model
 // that writes the other means the same.
 TEST(EmbeddedVocabulary, OfTwoTheMarkIsMadeOfText) {
   for (const bool pieces : {false, true}) {
-    Vocabulary vocabulary = pieces ? SmallSentencePiece() : SmallBpe();
+    OwnedVocabulary vocabulary = pieces ? SmallSentencePiece() : SmallBpe();
     const Token text = vocabulary.Add("<turn>", Embedded::kNormal);
     const Token mark = vocabulary.Add("<turn>", Embedded::kControl);
     const Token further = vocabulary.Add("<turn>", Embedded::kControl);
@@ -340,9 +350,9 @@ TEST(EmbeddedVocabulary, OfTwoTheMarkIsMadeOfText) {
 
 // As in files of before there was the key.
 TEST(EmbeddedVocabulary, WithoutAPreTokenizerItIsTheDefault) {
-  Vocabulary named = SmallBpe();
+  OwnedVocabulary named = SmallBpe();
   named.embedded.pre = "default";
-  Vocabulary unnamed = SmallBpe();
+  OwnedVocabulary unnamed = SmallBpe();
   unnamed.embedded.pre = "";
   const auto expected = named.Must();
   const auto tokenizer = unnamed.Must();
@@ -353,42 +363,48 @@ TEST(EmbeddedVocabulary, WithoutAPreTokenizerItIsTheDefault) {
 }
 
 TEST(EmbeddedVocabulary, DefectsAreNamed) {
-  using Change = std::function<void(Vocabulary*)>;
+  using Change = std::function<void(OwnedVocabulary*)>;
   const auto bpe = [](const Change& change) {
-    Vocabulary vocabulary = SmallBpe();
+    OwnedVocabulary vocabulary = SmallBpe();
     change(&vocabulary);
     return vocabulary;
   };
   const auto pieces = [](const Change& change) {
-    Vocabulary vocabulary = SmallSentencePiece();
+    OwnedVocabulary vocabulary = SmallSentencePiece();
     change(&vocabulary);
     return vocabulary;
   };
-  const std::pair<Vocabulary, std::string> cases[] = {
-      {Vocabulary(), "there are no tokens"},
-      {bpe([](Vocabulary* v) { v->embedded.model = "t5"; }), "of the kind 't5'"},
-      {bpe([](Vocabulary* v) { v->embedded.pre = "what"; }), "names the pre-tokenizer 'what'"},
-      {bpe([](Vocabulary* v) { v->embedded.types.pop_back(); }), "264 tokens but 263 token types"},
-      {bpe([](Vocabulary* v) { v->embedded.types[5] = 7; }), "token 5, '\u0105', has the type 7"},
-      {bpe([](Vocabulary* v) { v->embedded.tokens[kEnd] = ""; }),
+  const std::pair<OwnedVocabulary, std::string> cases[] = {
+      {OwnedVocabulary(), "there are no tokens"},
+      {bpe([](OwnedVocabulary* v) { v->embedded.model = "t5"; }), "of the kind 't5'"},
+      {bpe([](OwnedVocabulary* v) { v->embedded.pre = "what"; }), "names the pre-tokenizer 'what'"},
+      {bpe([](OwnedVocabulary* v) { v->embedded.types.pop_back(); }),
+       "264 tokens but 263 token types"},
+      {bpe([](OwnedVocabulary* v) { v->embedded.types[5] = 7; }),
+       "token 5, '\u0105', has the type 7"},
+      {bpe([](OwnedVocabulary* v) { v->embedded.tokens[kEmbeddedEnd] = ""; }),
        "the end-of-sequence token has id 260, whose spelling is empty"},
-      {bpe([](Vocabulary* v) { v->embedded.tokens[5] = "\xFF"; }), "token 5 is not valid UTF-8"},
-      {bpe([](Vocabulary* v) { v->Add(std::string(600, 'x'), Embedded::kControl); }),
+      {bpe([](OwnedVocabulary* v) { v->embedded.tokens[5] = "\xFF"; }),
+       "token 5 is not valid UTF-8"},
+      {bpe([](OwnedVocabulary* v) { v->Add(std::string(600, 'x'), Embedded::kControl); }),
        "token 264 has 600 bytes"},
-      {bpe([](Vocabulary* v) { v->embedded.bos = 264; }), "beginning-of-sequence token has id 264"},
-      {bpe([](Vocabulary* v) { v->embedded.eom = -1; }), "end-of-message token has id -1"},
-      {bpe([](Vocabulary* v) { v->embedded.merges.clear(); }), "needs merges"},
-      {bpe([](Vocabulary* v) { v->embedded.merges[1] = "ll"; }),
+      {bpe([](OwnedVocabulary* v) { v->embedded.bos = 264; }),
+       "beginning-of-sequence token has id 264"},
+      {bpe([](OwnedVocabulary* v) { v->embedded.eom = -1; }), "end-of-message token has id -1"},
+      {bpe([](OwnedVocabulary* v) { v->embedded.merges.clear(); }), "needs merges"},
+      {bpe([](OwnedVocabulary* v) { v->embedded.merges[1] = "ll"; }),
        "the merge 'll' is not two tokens"},
-      {bpe([](Vocabulary* v) { v->embedded.merges[1] = "l l l"; }), "'l l l' is not two tokens"},
-      {bpe([](Vocabulary* v) { v->embedded.merges[1] = "q q"; }), "merge 1 ('q' with 'q')"},
-      {pieces([](Vocabulary* v) { v->embedded.scores.pop_back(); }), "265 tokens but 264 scores"},
-      {pieces([](Vocabulary* v) {
+      {bpe([](OwnedVocabulary* v) { v->embedded.merges[1] = "l l l"; }),
+       "'l l l' is not two tokens"},
+      {bpe([](OwnedVocabulary* v) { v->embedded.merges[1] = "q q"; }), "merge 1 ('q' with 'q')"},
+      {pieces([](OwnedVocabulary* v) { v->embedded.scores.pop_back(); }),
+       "265 tokens but 264 scores"},
+      {pieces([](OwnedVocabulary* v) {
          v->embedded.types[0] = Embedded::kControl;
          v->embedded.tokens[0] = "<none>";
        }),
        "no token stands for unknown text"},
-      {pieces([](Vocabulary* v) { v->embedded.types[3] = Embedded::kNormal; }),
+      {pieces([](OwnedVocabulary* v) { v->embedded.types[3] = Embedded::kNormal; }),
        "all 256 byte pieces"},
   };
   for (const auto& [vocabulary, part] : cases) {

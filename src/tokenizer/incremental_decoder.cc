@@ -2,11 +2,6 @@
 #include "tokenizer/tokenizer.h"
 
 namespace foretoken {
-namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-}  // namespace
 
 std::string IncrementalDecoder::Push(Token token) {
   std::string_view bytes = tokenizer_->TokenBytes(token);
@@ -22,7 +17,7 @@ std::string IncrementalDecoder::Push(Token token) {
   while (!rest.empty()) {
     const Utf8Step step = ReadUtf8(rest);
     if (step.kind == Utf8Step::kIncomplete) break;
-    text += step.kind == Utf8Step::kCharacter ? rest.substr(0, step.size) : kReplacement;
+    text += step.kind == Utf8Step::kCharacter ? rest.substr(0, step.size) : kReplacementCharacter;
     rest.remove_prefix(step.size);
   }
   pending_.erase(0, pending_.size() - rest.size());
@@ -30,7 +25,7 @@ std::string IncrementalDecoder::Push(Token token) {
 }
 
 std::string IncrementalDecoder::Finish() {
-  std::string text(pending_.empty() ? std::string_view() : kReplacement);
+  std::string text(pending_.empty() ? std::string_view() : kReplacementCharacter);
   pending_.clear();
   return text;
 }

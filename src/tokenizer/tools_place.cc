@@ -8,7 +8,7 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // A function's name that no template has, in a chat.
 constexpr std::string_view kProbeName = "a_function_to_look_for";
@@ -29,7 +29,7 @@ constexpr std::string_view kToolsAsText =
     "{{ ', ' if not loop.last }}"
     "{% endfor %}]";
 
-Result<std::string> ToolsAsText(const Json& tools) {
+Result<std::string> ToolsAsText(const OrderedJson& tools) {
   FT_ASSIGN_OR_RETURN(const jinja::Template text, jinja::Template::Parse(kToolsAsText));
   jinja::Inputs inputs;
   inputs.data["tools"] = tools;
@@ -41,7 +41,7 @@ bool Shows(const jinja::Template& chat_template, const std::map<std::string, std
            ToolsPlace place) {
   std::tm now{};
   now.tm_mday = 1;
-  jinja::Inputs inputs{.data = Json::parse(kProbe), .own = marks, .now = &now};
+  jinja::Inputs inputs{.data = OrderedJson::parse(kProbe), .own = marks, .now = &now};
   if (!PutTools(place, &inputs.data).ok()) return false;
   const Result<jinja::Text> text = chat_template.Render(inputs);
   return text.ok() && text->bytes().find(kProbeName) != std::string::npos;
@@ -58,17 +58,17 @@ ToolsPlace FindToolsPlace(const jinja::Template& chat_template,
   return found == kPlaces.end() ? ToolsPlace::kVariable : *found;
 }
 
-Status PutTools(ToolsPlace place, Json* variables) {
-  Json tools = (*variables)["tools"];
+Status PutTools(ToolsPlace place, OrderedJson* variables) {
+  OrderedJson tools = (*variables)["tools"];
   if (tools.empty() || place == ToolsPlace::kVariable) return {};
   if (place == ToolsPlace::kSystemText) {
     FT_ASSIGN_OR_RETURN(tools, ToolsAsText(tools));
   }
-  Json& messages = (*variables)["messages"];
+  OrderedJson& messages = (*variables)["messages"];
   auto system = std::ranges::find_if(
-      messages, [](const Json& message) { return message["role"] == "system"; });
+      messages, [](const OrderedJson& message) { return message["role"] == "system"; });
   if (system == messages.end()) {
-    system = messages.insert(messages.begin(), Json{{"role", "system"}, {"content", ""}});
+    system = messages.insert(messages.begin(), OrderedJson{{"role", "system"}, {"content", ""}});
   }
   if (!system->contains("tools")) (*system)["tools"] = std::move(tools);
   return {};

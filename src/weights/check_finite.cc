@@ -14,23 +14,24 @@ namespace {
 
 // So many elements at once, whole blocks of every format. Tensors of fewer than kLarge are read on
 // one core: threads take about as long to start.
-constexpr std::int64_t kPiece = 1 << 20;
-constexpr std::int64_t kLarge = 4 * kPiece;
+constexpr std::int64_t kCheckedPiece = 1 << 20;
+constexpr std::int64_t kLarge = 4 * kCheckedPiece;
 
 // FindNotFinite by all cores: memory gives one of them less than it has.
 std::int64_t FindOnAllCores(const TensorView& tensor) {
   const std::int64_t elements = tensor.elements();
   if (elements < kLarge) return FindNotFinite(tensor);
-  const std::int64_t pieces = (elements + kPiece - 1) / kPiece;
+  const std::int64_t pieces = (elements + kCheckedPiece - 1) / kCheckedPiece;
   std::atomic<std::int64_t> next = 0;
   std::atomic<std::int64_t> first = elements;
   const auto work = [&](int part) {
     // Threads inherit the one core of the thread that loads a model, which keeps it.
     if (part > 0) UnpinCurrentThread();
     for (std::int64_t piece = next++; piece < pieces; piece = next++) {
-      const std::int64_t begin = piece * kPiece;
+      const std::int64_t begin = piece * kCheckedPiece;
       if (begin > first.load()) return;
-      const std::int64_t at = FindNotFinite(tensor, begin, std::min(begin + kPiece, elements));
+      const std::int64_t at =
+          FindNotFinite(tensor, begin, std::min(begin + kCheckedPiece, elements));
       if (at < 0) continue;
       for (std::int64_t known = first.load(); at < known;) {
         if (first.compare_exchange_weak(known, at)) break;

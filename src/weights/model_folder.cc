@@ -100,7 +100,7 @@ Result<FileTensors> ReadShards(const fs::path& index, TensorFile::Parse parse,
   return all;
 }
 
-Result<FileTensors> ReadFile(const WeightsForm& form, Checkpoint* checkpoint) {
+Result<FileTensors> ReadWeightsFile(const WeightsForm& form, Checkpoint* checkpoint) {
   FT_ASSIGN_OR_RETURN(TensorFile file,
                       TensorFile::Open(checkpoint->path / form.single, form.parse));
   checkpoint->files.push_back(std::move(file.file));
@@ -112,7 +112,7 @@ Result<FileTensors> ReadWeights(Checkpoint* checkpoint) {
     if (form.index != nullptr && Exists(checkpoint->path / form.index)) {
       return ReadShards(checkpoint->path / form.index, form.parse, checkpoint);
     }
-    if (Exists(checkpoint->path / form.single)) return ReadFile(form, checkpoint);
+    if (Exists(checkpoint->path / form.single)) return ReadWeightsFile(form, checkpoint);
   }
   return InvalidInput(checkpoint->path.string() +
                       ": has neither model.safetensors nor pytorch_model.bin, and no index of "
@@ -145,7 +145,7 @@ Result<std::optional<Checkpoint>> ReadHeadsBeside(const fs::path& directory) {
     }
     Checkpoint checkpoint{.path = directory};
     checkpoint.config.where = (directory / form.single).string();
-    FT_ASSIGN_OR_RETURN(FileTensors weights, ReadFile(form, &checkpoint));
+    FT_ASSIGN_OR_RETURN(FileTensors weights, ReadWeightsFile(form, &checkpoint));
     checkpoint.tensors = std::move(weights.tensors);
     checkpoint.others = std::move(weights.others);
     return std::optional(std::move(checkpoint));

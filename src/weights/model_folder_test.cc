@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-std::string ErrorOf(const TemporaryFolder& folder) {
+std::string FolderError(const TemporaryFolder& folder) {
   const auto opened = ReadModelFolder(folder.path());
   return opened.ok() ? "no error" : opened.error().message;
 }
@@ -55,9 +55,10 @@ TEST(ModelFolderTest, OpensShards) {
   EXPECT_EQ(LoadElement(*opened->Find("b"), 0), 2);
 
   folder.Write(kIndex, R"({"weight_map":{"a":"one.safetensors","c":"two.safetensors"}})");
-  EXPECT_THAT(ErrorOf(folder), AllOf(HasSubstr("two.safetensors"), HasSubstr("lacks tensor 'c'")));
+  EXPECT_THAT(FolderError(folder),
+              AllOf(HasSubstr("two.safetensors"), HasSubstr("lacks tensor 'c'")));
   folder.Write(kIndex, R"({"weight_map":{"a":"three.safetensors"}})");
-  EXPECT_THAT(ErrorOf(folder),
+  EXPECT_THAT(FolderError(folder),
               AllOf(HasSubstr("three.safetensors"), HasSubstr("cannot be opened")));
 }
 
@@ -111,25 +112,25 @@ TEST(ModelFolderTest, MakesBlocksOfPairsInAnyShard) {
   EXPECT_THAT(read.view.shape, testing::ElementsAre(1, 64));
   float elements[64];
   LoadElements(read.view, 0, 64, elements);
-  constexpr float kNumbers[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+  constexpr float kFourBitNumbers[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
   for (int i = 0; i < 64; ++i) {
-    const float number = kNumbers[i % 8] * (i / 8 % 2 == 0 ? 1.0F : -1.0F);
+    const float number = kFourBitNumbers[i % 8] * (i / 8 % 2 == 0 ? 1.0F : -1.0F);
     EXPECT_EQ(elements[i], i < 32 ? number : 4 * number) << i;
   }
 
   folder.Write(kIndex, R"({"weight_map":{"a_blocks":"one.safetensors"}})");
-  EXPECT_THAT(ErrorOf(folder),
+  EXPECT_THAT(FolderError(folder),
               AllOf(HasSubstr("'a_blocks' has dtype U8"), HasSubstr("there is no 'a_scales'")));
   folder.Write("two.safetensors",
                FrameSafetensors(R"({"a_scales":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})",
                                 "\x7f\x81"));
   folder.Write(kIndex,
                R"({"weight_map":{"a_blocks":"one.safetensors","a_scales":"two.safetensors"}})");
-  EXPECT_THAT(ErrorOf(folder), HasSubstr("not 16 for each of 'a_scales'"));
+  EXPECT_THAT(FolderError(folder), HasSubstr("not 16 for each of 'a_scales'"));
   folder.Write(kIndex, R"({"weight_map":{"a":"three.safetensors"}})");
   folder.Write("three.safetensors",
                FrameSafetensors(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", "ab"));
-  EXPECT_THAT(ErrorOf(folder), HasSubstr("only blocks of MXFP4"));
+  EXPECT_THAT(FolderError(folder), HasSubstr("only blocks of MXFP4"));
 }
 
 TEST(ModelFolderTest, RefusesAHostileIndex) {
@@ -138,11 +139,11 @@ TEST(ModelFolderTest, RefusesAHostileIndex) {
   for (const char* shard : {R"("../a.safetensors")", R"("/etc/passwd")", R"("..")", R"("")", "3",
                             R"("a\u0000b")", R"("a\\b")"}) {
     folder.Write(kIndex, std::string(R"({"weight_map":{"a":)") + shard + "}}");
-    EXPECT_THAT(ErrorOf(folder), HasSubstr("not a plain file name")) << shard;
+    EXPECT_THAT(FolderError(folder), HasSubstr("not a plain file name")) << shard;
   }
   for (const char* index : {"", "[]", "{}", R"({"weight_map":[]})"}) {
     folder.Write(kIndex, index);
-    EXPECT_THAT(ErrorOf(folder), AllOf(HasSubstr(kIndex), HasSubstr("weight_map"))) << index;
+    EXPECT_THAT(FolderError(folder), AllOf(HasSubstr(kIndex), HasSubstr("weight_map"))) << index;
   }
 }
 
@@ -150,11 +151,11 @@ TEST(ModelFolderTest, SaysWhatIsMissing) {
   const TemporaryFolder folder;
   EXPECT_THAT(Checkpoint::Open(folder.path() / "absent").error().message,
               HasSubstr("no such model folder or GGUF file"));
-  EXPECT_THAT(ErrorOf(folder), AllOf(HasSubstr("config.json"), HasSubstr("missing")));
+  EXPECT_THAT(FolderError(folder), AllOf(HasSubstr("config.json"), HasSubstr("missing")));
   folder.Write("config.json", "{}");
-  EXPECT_THAT(ErrorOf(folder), HasSubstr("has neither model.safetensors nor"));
+  EXPECT_THAT(FolderError(folder), HasSubstr("has neither model.safetensors nor"));
   folder.Write("config.json", std::string((16 << 20) + 1, ' '));
-  EXPECT_THAT(ErrorOf(folder), HasSubstr("larger than 16 MiB"));
+  EXPECT_THAT(FolderError(folder), HasSubstr("larger than 16 MiB"));
 }
 
 TEST(ModelFolderTest, RefusesATruncatedFile) {
@@ -163,10 +164,10 @@ TEST(ModelFolderTest, RefusesATruncatedFile) {
   const std::string whole = OneTensor("a", 1);
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
     folder.Write("model.safetensors", whole.substr(0, bytes));
-    EXPECT_THAT(ErrorOf(folder), HasSubstr("model.safetensors")) << bytes;
+    EXPECT_THAT(FolderError(folder), HasSubstr("model.safetensors")) << bytes;
   }
   folder.Write("model.safetensors", whole);
-  EXPECT_EQ(ErrorOf(folder), "no error");
+  EXPECT_EQ(FolderError(folder), "no error");
 }
 
 }  // namespace

@@ -12,22 +12,22 @@ namespace foretoken {
 namespace {
 
 // So many elements at once, whole blocks of every format: in the cache as floats.
-constexpr std::int64_t kPiece = 16 * 1024;
+constexpr std::int64_t kConvertedPiece = 16 * 1024;
 
 }  // namespace
 
 std::vector<std::byte> Converted(const TensorView& tensor, WeightFormat format) {
   const std::int64_t elements = tensor.elements();
-  const std::int64_t pieces = (elements + kPiece - 1) / kPiece;
+  const std::int64_t pieces = (elements + kConvertedPiece - 1) / kConvertedPiece;
   std::vector<std::byte> made(FormatBytes(format, elements));
   std::atomic<std::int64_t> next = 0;
   const auto work = [&](int part) {
     // Threads inherit the one core of the thread that loads a model, which keeps it.
     if (part > 0) UnpinCurrentThread();
-    std::vector<float> values(static_cast<std::size_t>(std::min(kPiece, elements)));
+    std::vector<float> values(static_cast<std::size_t>(std::min(kConvertedPiece, elements)));
     for (std::int64_t piece = next++; piece < pieces; piece = next++) {
-      const std::int64_t begin = piece * kPiece;
-      const std::int64_t count = std::min(kPiece, elements - begin);
+      const std::int64_t begin = piece * kConvertedPiece;
+      const std::int64_t count = std::min(kConvertedPiece, elements - begin);
       LoadElements(tensor, begin, count, values.data());
       StoreElements(format, values.data(), count, made.data() + FormatBytes(format, begin));
     }

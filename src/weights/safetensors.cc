@@ -40,20 +40,21 @@ std::optional<std::vector<std::int64_t>> ParseShape(const Json& json, std::size_
   return shape;
 }
 
-struct Extent {
+struct EntryExtent {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   std::string_view name;
 };
 
-struct Entry {
+struct TensorEntry {
   std::string dtype;
   std::vector<std::int64_t> shape;
-  Extent extent;
+  EntryExtent extent;
 };
 
 // `where` already names the file and the tensor.
-Result<Entry> ParseTensor(const Json& json, std::size_t data_bytes, const std::string& where) {
+Result<TensorEntry> ParseTensor(const Json& json, std::size_t data_bytes,
+                                const std::string& where) {
   const Json& dtype_json = Field(json, "dtype");
   const Json& shape_json = Field(json, "shape");
   const Json& offsets = Field(json, "data_offsets");
@@ -85,18 +86,19 @@ Result<Entry> ParseTensor(const Json& json, std::size_t data_bytes, const std::s
     return InvalidInput(fmt::format("{} takes {} bytes by shape and dtype but {} by data_offsets",
                                     where, bytes, *end - *begin));
   }
-  return Entry{dtype_name, std::move(*shape), {*begin, *end, {}}};
+  return TensorEntry{dtype_name, std::move(*shape), {*begin, *end, {}}};
 }
 
 // The tensors must fill the data section exactly: a gap means a header that lies, and a header that
 // is off by a byte would shift every weight.
-Status CheckLayout(std::vector<Extent> extents, std::uint64_t data_bytes, std::string_view where) {
-  std::erase_if(extents, [](const Extent& extent) { return extent.begin == extent.end; });
+Status CheckLayout(std::vector<EntryExtent> extents, std::uint64_t data_bytes,
+                   std::string_view where) {
+  std::erase_if(extents, [](const EntryExtent& extent) { return extent.begin == extent.end; });
   std::sort(extents.begin(), extents.end(),
-            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+            [](const EntryExtent& a, const EntryExtent& b) { return a.begin < b.begin; });
   std::int64_t end = 0;
   std::string_view before;
-  for (const Extent& extent : extents) {
+  for (const EntryExtent& extent : extents) {
     if (extent.begin < end) {
       return InvalidInput(fmt::format("{}: tensors '{}' and '{}' overlap", where, Printable(before),
                                       Printable(extent.name)));
@@ -140,11 +142,11 @@ Result<FileTensors> ParseSafetensors(std::span<const std::byte> file, std::strin
 
   const auto data = file.subspan(8 + header_bytes);
   FileTensors holds;
-  std::vector<Extent> extents;
+  std::vector<EntryExtent> extents;
   for (const auto& [name, json] : header.items()) {
     if (name == "__metadata__") continue;
     const std::string place = fmt::format("{}: tensor '{}'", where, Printable(name));
-    FT_ASSIGN_OR_RETURN(Entry entry, ParseTensor(json, data.size(), place));
+    FT_ASSIGN_OR_RETURN(TensorEntry entry, ParseTensor(json, data.size(), place));
     const auto [begin, end, none] = entry.extent;
     const std::span bytes =
         data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));

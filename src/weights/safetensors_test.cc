@@ -13,21 +13,21 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Result<FileTensors> Parse(const std::string& file) {
+Result<FileTensors> ParseSafetensorsText(const std::string& file) {
   return ParseSafetensors(std::as_bytes(std::span(file)), "a.safetensors");
 }
 
-std::string ErrorOf(const std::string& file) {
-  const auto holds = Parse(file);
+std::string SafetensorsError(const std::string& file) {
+  const auto holds = ParseSafetensorsText(file);
   return holds.ok() ? "no error" : holds.error().message;
 }
 
 // The error of a header with one tensor `a` over 16 bytes of data.
 std::string ErrorOfTensor(const std::string& tensor) {
-  return ErrorOf(FrameSafetensors("{\"a\":" + tensor + "}", std::string(16, '\0')));
+  return SafetensorsError(FrameSafetensors("{\"a\":" + tensor + "}", std::string(16, '\0')));
 }
 
-std::vector<float> Values(const TensorView& view) {
+std::vector<float> ElementsOf(const TensorView& view) {
   std::vector<float> values(static_cast<std::size_t>(view.elements()));
   LoadElements(view, 0, view.elements(), values.data());
   return values;
@@ -42,21 +42,21 @@ TEST(SafetensorsTest, ReadsEveryTypeAlignedOrNot) {
   builder.Add("empty", WeightFormat::kF32, {0, 5}, {});
   for (const bool unaligned : {false, true}) {
     const std::string file = builder.Build(unaligned);
-    const auto holds = Parse(file);
+    const auto holds = ParseSafetensorsText(file);
     ASSERT_TRUE(holds.ok()) << holds.error().message;
     const TensorMap* tensors = &holds->tensors;
     EXPECT_EQ(tensors->size(), 5U);
-    EXPECT_THAT(Values(tensors->at("f32")), ElementsAre(1, -2.5, 3e30F, 0.1F));
-    EXPECT_THAT(Values(tensors->at("f16")), ElementsAre(1, -0.5, 1024));
-    EXPECT_THAT(Values(tensors->at("bf16")), ElementsAre(-4, 0.375));
-    EXPECT_THAT(Values(tensors->at("scalar")), ElementsAre(7));
+    EXPECT_THAT(ElementsOf(tensors->at("f32")), ElementsAre(1, -2.5, 3e30F, 0.1F));
+    EXPECT_THAT(ElementsOf(tensors->at("f16")), ElementsAre(1, -0.5, 1024));
+    EXPECT_THAT(ElementsOf(tensors->at("bf16")), ElementsAre(-4, 0.375));
+    EXPECT_THAT(ElementsOf(tensors->at("scalar")), ElementsAre(7));
     EXPECT_EQ(tensors->at("empty").elements(), 0);
     EXPECT_THAT(tensors->at("f32").shape, ElementsAre(2, 2));
   }
 }
 
 TEST(SafetensorsTest, ReadsBytes) {
-  const auto holds = Parse(
+  const auto holds = ParseSafetensorsText(
       FrameSafetensors(R"({"a":{"dtype":"U8","shape":[2,3],"data_offsets":[0,6]}})", "abcdef"));
   ASSERT_TRUE(holds.ok()) << holds.error().message;
   EXPECT_TRUE(holds->tensors.empty());
@@ -69,7 +69,7 @@ TEST(SafetensorsTest, ReadsBytes) {
 }
 
 TEST(SafetensorsTest, KnowsOtherTensors) {
-  const auto holds = Parse(
+  const auto holds = ParseSafetensorsText(
       FrameSafetensors(R"({"a":{"dtype":"I64","shape":[],"data_offsets":[0,8]}})", "abcdefgh"));
   ASSERT_TRUE(holds.ok()) << holds.error().message;
   EXPECT_EQ(holds->others.at("a").dtype, "I64");
@@ -77,18 +77,19 @@ TEST(SafetensorsTest, KnowsOtherTensors) {
 }
 
 TEST(SafetensorsTest, RefusesABadFrame) {
-  EXPECT_THAT(ErrorOf("1234567"), AllOf(HasSubstr("a.safetensors"), HasSubstr("too few")));
-  EXPECT_THAT(ErrorOf(std::string(8, '\xFF') + "{}"), HasSubstr("header of"));
-  EXPECT_THAT(ErrorOf(std::string("\x09\0\0\0\0\0\0\0{}", 10)), HasSubstr("header of 9 bytes"));
+  EXPECT_THAT(SafetensorsError("1234567"), AllOf(HasSubstr("a.safetensors"), HasSubstr("too few")));
+  EXPECT_THAT(SafetensorsError(std::string(8, '\xFF') + "{}"), HasSubstr("header of"));
+  EXPECT_THAT(SafetensorsError(std::string("\x09\0\0\0\0\0\0\0{}", 10)),
+              HasSubstr("header of 9 bytes"));
   // Spaces may fill the header up, but nothing else.
-  EXPECT_TRUE(Parse(FrameSafetensors("{}  ", "")).ok());
-  EXPECT_THAT(ErrorOf(FrameSafetensors(std::string("{}\0\0", 4), "")),
+  EXPECT_TRUE(ParseSafetensorsText(FrameSafetensors("{}  ", "")).ok());
+  EXPECT_THAT(SafetensorsError(FrameSafetensors(std::string("{}\0\0", 4), "")),
               HasSubstr("is not a JSON object"));
-  EXPECT_THAT(ErrorOf(FrameSafetensors("[]", "")), HasSubstr("not a JSON object"));
-  EXPECT_THAT(ErrorOf(FrameSafetensors("{\"a\":", "")), HasSubstr("not a JSON object"));
-  EXPECT_THAT(ErrorOf(FrameSafetensors(std::string(100'000'001, ' '), "")),
+  EXPECT_THAT(SafetensorsError(FrameSafetensors("[]", "")), HasSubstr("not a JSON object"));
+  EXPECT_THAT(SafetensorsError(FrameSafetensors("{\"a\":", "")), HasSubstr("not a JSON object"));
+  EXPECT_THAT(SafetensorsError(FrameSafetensors(std::string(100'000'001, ' '), "")),
               HasSubstr("header of 100000001 bytes"));
-  EXPECT_EQ(ErrorOf(FrameSafetensors("{}", "")), "no error");
+  EXPECT_EQ(SafetensorsError(FrameSafetensors("{}", "")), "no error");
 }
 
 TEST(SafetensorsTest, RefusesABadTensor) {
@@ -118,7 +119,7 @@ TEST(SafetensorsTest, RefusesABadTensor) {
 TEST(SafetensorsTest, RefusesOverlap) {
   const std::string header = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]},)"
                              R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
-  EXPECT_THAT(ErrorOf(FrameSafetensors(header, std::string(12, '\0'))),
+  EXPECT_THAT(SafetensorsError(FrameSafetensors(header, std::string(12, '\0'))),
               HasSubstr("'b' and 'a' overlap"));
 }
 

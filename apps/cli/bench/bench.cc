@@ -37,26 +37,26 @@ struct Contestant {
 
 // As given; modes have defaults of their own.
 nlohmann::json SpeculationJson(const SpeculationOptions& options) {
-  nlohmann::json json = {
+  nlohmann::json described = {
       {"lookahead",
        options.lookahead > 0 ? options.lookahead : SpeculationOptions::kDefaultLookahead},
       {"verify", options.verification},
       {"draft_process", options.draft_process}};
-  if (options.is_lossy()) json["lossy"] = options.lossy;
+  if (options.is_lossy()) described["lossy"] = options.lossy;
   if (!options.ssd_preset.empty()) {
-    json["ssd_preset"] = options.ssd_preset;
-    return json;
+    described["ssd_preset"] = options.ssd_preset;
+    return described;
   }
-  json["fanout"] = options.fanout.empty() ? "uniform:3" : options.fanout;
-  if (options.cache_budget > 0) json["cache_budget"] = options.cache_budget;
-  json["fallback"] = options.fallback.empty() ? "jit" : options.fallback;
-  json["tree_width"] = options.tree_width;
-  if (options.tree_nodes > 0) json["tree_nodes"] = options.tree_nodes;
-  if (options.window > 0) json["lookahead_window"] = options.window;
-  if (options.guesses > 0) json["lookahead_guesses"] = options.guesses;
-  if (options.saguaro_c != 1) json["saguaro_c"] = options.saguaro_c;
-  if (!options.cache_order.empty()) json["cache_order"] = options.cache_order;
-  return json;
+  described["fanout"] = options.fanout.empty() ? "uniform:3" : options.fanout;
+  if (options.cache_budget > 0) described["cache_budget"] = options.cache_budget;
+  described["fallback"] = options.fallback.empty() ? "jit" : options.fallback;
+  described["tree_width"] = options.tree_width;
+  if (options.tree_nodes > 0) described["tree_nodes"] = options.tree_nodes;
+  if (options.window > 0) described["lookahead_window"] = options.window;
+  if (options.guesses > 0) described["lookahead_guesses"] = options.guesses;
+  if (options.saguaro_c != 1) described["saguaro_c"] = options.saguaro_c;
+  if (!options.cache_order.empty()) described["cache_order"] = options.cache_order;
+  return described;
 }
 
 class Bench {

@@ -8,14 +8,12 @@
 #include "cli/bench/drafter_ranking.h"
 #include "cli/bench/lossy_cost.h"
 #include "cli/common/terminal.h"
+#include "cli/common/time_units.h"
 
 namespace foretoken {
 namespace {
 
 using nlohmann::json;
-
-constexpr double kNsPerMs = 1e6;
-constexpr double kNsPerUs = 1e3;
 
 const ModeResult* FindReference(const SetResult& set) {
   const auto found = std::find_if(set.modes.begin(), set.modes.end(),

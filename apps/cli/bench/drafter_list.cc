@@ -12,8 +12,7 @@ namespace foretoken {
 namespace {
 
 // "eagle3" of "heads/eagle3/", "mtp" of "self:mtp", "tiny.Q4_0" of "tiny.Q4_0.gguf".
-std::string NameOf(std::string_view draft) {
-  constexpr std::string_view kSelf = "self:";
+std::string DraftName(std::string_view draft) {
   if (draft.starts_with(kSelf)) return std::string(draft.substr(kSelf.size()));
   std::filesystem::path path(draft);
   if (!path.has_filename()) path = path.parent_path();
@@ -34,7 +33,7 @@ Result<ListedDrafter> ParseDrafter(const std::string& item) {
   const std::size_t equals = item.find('=');
   // "self:exit=2" has no name before it.
   if (equals == std::string::npos || item.find_first_of("/:") < equals) {
-    return ListedDrafter{NameOf(item), item, {}};
+    return ListedDrafter{DraftName(item), item, {}};
   }
   if (equals == 0 || equals + 1 == item.size()) {
     return InvalidInput(fmt::format("--drafters {}: write NAME=PATH, or PATH alone", item));

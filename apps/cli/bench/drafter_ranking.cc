@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/common/terminal.h"
+#include "cli/common/time_units.h"
 
 namespace foretoken {
 namespace {
@@ -31,7 +32,6 @@ std::vector<Ranked> Rank(const SetResult& set, const BenchContext& context) {
 // What a round's drafting took: the target's time in SD; in SSD that of the draft's own device,
 // beside the target.
 double DraftUs(const ModeResult& mode) {
-  constexpr double kNsPerUs = 1e3;
   if (!mode.mode.during()) return mode.engine.wait.mean() / kNsPerUs;
   return mode.total.rounds == 0
              ? 0

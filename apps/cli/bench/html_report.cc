@@ -32,7 +32,7 @@ std::optional<double> Number(const json& object, const char* path) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-std::string Text(const json& object, const char* path) {
+std::string TextAt(const json& object, const char* path) {
   const json& found = At(object, path);
   return found.is_string() ? found.get<std::string>() : std::string();
 }
@@ -43,7 +43,7 @@ const json& Array(const json& object, const char* path) {
   return found.is_array() ? found : kEmpty;
 }
 
-std::string Shown(std::optional<double> value, std::string_view unit = "") {
+std::string ShownNumber(std::optional<double> value, std::string_view unit = "") {
   return value ? FormatNumber(*value).append(unit) : std::string(kDash);
 }
 
@@ -56,7 +56,7 @@ std::vector<std::string> ModesOf(const json& sets) {
   std::vector<std::string> modes;
   for (const json& set : sets) {
     for (const json& mode : Array(set, "/modes")) {
-      std::string name = Text(mode, "/mode");
+      std::string name = TextAt(mode, "/mode");
       if (std::ranges::find(modes, name) == modes.end()) modes.push_back(std::move(name));
     }
   }
@@ -64,13 +64,13 @@ std::vector<std::string> ModesOf(const json& sets) {
 }
 
 /// A mode's place among all modes is its colour everywhere.
-int ColorOf(const std::vector<std::string>& modes, const std::string& mode) {
+int ModeColor(const std::vector<std::string>& modes, const std::string& mode) {
   return static_cast<int>(std::ranges::find(modes, mode) - modes.begin()) % kReportColors;
 }
 
 std::string Header(const json& report) {
   std::string html = "<h1>Foretoken bench</h1>\n";
-  if (Text(report, "/meta/acceptance") == "scripted") {
+  if (TextAt(report, "/meta/acceptance") == "scripted") {
     html +=
         "<p class=\"warn\">Scripted acceptance: these are timings of a prescribed script, not of a "
         "model's real acceptance.</p>\n";
@@ -84,7 +84,7 @@ std::string TableRow(const json& mode, int color) {
   std::string html = fmt::format(
       "<tr><th scope=\"row\"><span class=\"key\" "
       "style=\"background:var(--s{})\"></span>{}</th>",
-      color, EscapeHtml(Text(mode, "/mode")));
+      color, EscapeHtml(TextAt(mode, "/mode")));
   const auto cell = [&](std::string_view main, std::string_view below = "") {
     html += fmt::format("<td>{}", main);
     if (!below.empty()) html += fmt::format("<small>{}</small>", below);
@@ -97,16 +97,16 @@ std::string TableRow(const json& mode, int color) {
   };
   const auto percentiles = [&](const char* p50, const char* p99) {
     const auto high = Number(mode, p99);
-    cell(Shown(Number(mode, p50)), high ? "p99 " + FormatNumber(*high) : "");
+    cell(ShownNumber(Number(mode, p50)), high ? "p99 " + FormatNumber(*high) : "");
   };
-  cell(Shown(Number(mode, "/tokens_per_s/median")),
+  cell(ShownNumber(Number(mode, "/tokens_per_s/median")),
        interval("/tokens_per_s/p25", "/tokens_per_s/p75"));
-  cell(Shown(Number(mode, "/speedup/value"), "×"), interval("/speedup/low", "/speedup/high"));
+  cell(ShownNumber(Number(mode, "/speedup/value"), "×"), interval("/speedup/low", "/speedup/high"));
   const json& identical = At(mode, "/identical");
   html += identical == true    ? "<td class=\"good\">yes</td>"
           : identical == false ? "<td class=\"bad\">NO</td>"
                                : fmt::format("<td>{}</td>", kDash);
-  cell(Shown(Number(mode, "/acceptance_length")));
+  cell(ShownNumber(Number(mode, "/acceptance_length")));
   cell(Percent(Number(mode, "/hit_rate/before_k")));
   cell(Percent(Number(mode, "/hit_rate/at_k")));
   percentiles("/ttft_ms/p50", "/ttft_ms/p99");
@@ -114,21 +114,21 @@ std::string TableRow(const json& mode, int color) {
   const auto rounds = Number(mode, "/rounds");
   cell(rounds ? fmt::format("{:.0f}", *rounds) : std::string(kDash));
   for (const char* part : {"/round_us/target", "/round_us/wait", "/round_us/host"}) {
-    cell(Shown(Number(mode, part)));
+    cell(ShownNumber(Number(mode, part)));
   }
   return html + "</tr>\n";
 }
 
 std::string Table(const json& set, const std::vector<std::string>& modes) {
   std::string html = fmt::format("<div class=\"card\"><h3>{}</h3><div class=\"scroll\"><table>\n",
-                                 EscapeHtml(Text(set, "/name")));
+                                 EscapeHtml(TextAt(set, "/name")));
   html +=
       "<thead><tr><th>mode</th><th>tokens/s</th><th>speed-up</th><th>same<br>tokens</th>"
       "<th>tokens<br>a round</th><th>hit rate<br>k&lt;K</th><th>hit rate<br>k=K</th>"
       "<th>TTFT<br>ms</th><th>ITL<br>ms</th><th>rounds</th><th>target<br>µs</th><th>wait<br>µs</th>"
       "<th>host<br>µs</th></tr></thead>\n<tbody>\n";
   for (const json& mode : Array(set, "/modes")) {
-    html += TableRow(mode, ColorOf(modes, Text(mode, "/mode")));
+    html += TableRow(mode, ModeColor(modes, TextAt(mode, "/mode")));
   }
   return html + "</tbody></table></div></div>\n";
 }
@@ -141,10 +141,10 @@ std::vector<ChartCard> CardsOf(const json& sets, const ChartCard& blank, const D
   std::vector<ChartCard> cards;
   for (const json& set : sets) {
     cards.push_back(blank);
-    cards.back().heading = Text(set, "/name");
+    cards.back().heading = TextAt(set, "/name");
     for (const json& mode : Array(set, "/modes")) {
-      const std::string name = Text(mode, "/mode");
-      draw(mode, ChartSeries{.name = name, .color = ColorOf(modes, name)}, &cards.back());
+      const std::string name = TextAt(mode, "/mode");
+      draw(mode, ChartSeries{.name = name, .color = ModeColor(modes, name)}, &cards.back());
     }
   }
   return cards;

@@ -73,9 +73,9 @@ Result<WrittenTexts> ScoreTexts(Engine* engine, int batch, std::string_view mode
 }
 
 nlohmann::json WrittenTextsJson(const WrittenTexts& written, const RequestStats& total) {
-  nlohmann::json json = {{"lossy_tokens", total.lossy}, {"perplexity", written.perplexity}};
-  if (written.asked > 0) json["answers"] = {{"asked", written.asked}, {"right", written.right}};
-  return json;
+  nlohmann::json figures = {{"lossy_tokens", total.lossy}, {"perplexity", written.perplexity}};
+  if (written.asked > 0) figures["answers"] = {{"asked", written.asked}, {"right", written.right}};
+  return figures;
 }
 
 std::string RenderLossyCost(const SetResult& set) {

@@ -207,11 +207,11 @@ class CaptureRun {
     const double answering = static_cast<double>(answering_ns_) / 1e9;
     const double reading = static_cast<double>(reading_ns_) / 1e9;
     if (options_.json) {
-      const nlohmann::json json = {{"answers", answers},        {"answer_tokens", answered_},
-                                   {"tokens", writer.tokens()}, {"files", writer.files()},
-                                   {"bytes", writer.bytes()},   {"answering_seconds", answering},
-                                   {"reading_seconds", reading}};
-      fmt::print("{}\n", json.dump(2));
+      const nlohmann::json report = {{"answers", answers},        {"answer_tokens", answered_},
+                                     {"tokens", writer.tokens()}, {"files", writer.files()},
+                                     {"bytes", writer.bytes()},   {"answering_seconds", answering},
+                                     {"reading_seconds", reading}};
+      fmt::print("{}\n", report.dump(2));
       return;
     }
     fmt::print(

@@ -24,15 +24,15 @@ struct ReceiptOptions {
   bool json = false;
 };
 
-std::string NameOf(const LanguageModel& model, Token token) {
+std::string NamedToken(const LanguageModel& model, Token token) {
   const Tokenizer* tokenizer = model.tokenizer();
   if (token < 0) return "none";
   if (tokenizer == nullptr || token >= tokenizer->vocabulary()) return fmt::format("{}", token);
   return fmt::format("{} '{}'", token, tokenizer->TokenName(token));
 }
 
-void Print(const LanguageModel& model, const Receipt& receipt, const ReceiptFlaw* flaw,
-           double seconds) {
+void PrintReceipt(const LanguageModel& model, const Receipt& receipt, const ReceiptFlaw* flaw,
+                  double seconds) {
   if (flaw == nullptr) {
     fmt::print("yes: {} wrote these {} tokens (read in {})\n", model.source().label(),
                receipt.tokens.size(), FormatDuration(seconds * 1e9));
@@ -40,8 +40,9 @@ void Print(const LanguageModel& model, const Receipt& receipt, const ReceiptFlaw
   }
   fmt::print("no: {}\n", flaw->what);
   if (flaw->at < 0) return;
-  fmt::print("  written  {}, score {:.6f}\n", NameOf(model, flaw->written), flaw->written_score);
-  fmt::print("  right    {}, score {:.6f}\n", NameOf(model, flaw->right), flaw->right_score);
+  fmt::print("  written  {}, score {:.6f}\n", NamedToken(model, flaw->written),
+             flaw->written_score);
+  fmt::print("  right    {}, score {:.6f}\n", NamedToken(model, flaw->right), flaw->right_score);
 }
 
 Result<int> Check(ReceiptOptions options) {
@@ -57,16 +58,16 @@ Result<int> Check(ReceiptOptions options) {
   FT_ASSIGN_OR_RETURN(const std::optional<ReceiptFlaw> flaw, CheckReceipt(*model, receipt));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   if (options.json) {
-    nlohmann::json json = {{"genuine", !flaw.has_value()}, {"tokens", receipt.tokens.size()}};
-    if (flaw.has_value()) json["flaw"] = flaw->what;
+    nlohmann::json report = {{"genuine", !flaw.has_value()}, {"tokens", receipt.tokens.size()}};
+    if (flaw.has_value()) report["flaw"] = flaw->what;
     if (flaw.has_value() && flaw->at >= 0) {
-      json["at"] = flaw->at;
-      json["written"] = {{"token", flaw->written}, {"score", flaw->written_score}};
-      json["right"] = {{"token", flaw->right}, {"score", flaw->right_score}};
+      report["at"] = flaw->at;
+      report["written"] = {{"token", flaw->written}, {"score", flaw->written_score}};
+      report["right"] = {{"token", flaw->right}, {"score", flaw->right_score}};
     }
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", report.dump(2));
   } else {
-    Print(*model, receipt, flaw.has_value() ? &*flaw : nullptr, took.count());
+    PrintReceipt(*model, receipt, flaw.has_value() ? &*flaw : nullptr, took.count());
   }
   return flaw.has_value() ? kCheckFailed : kSucceeded;
 }

@@ -80,7 +80,7 @@ nlohmann::json ShareJson(double share) {
 
 nlohmann::json StatsJson(const RequestStats& stats) {
   const auto milliseconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };
-  nlohmann::json json = {
+  nlohmann::json figures = {
       {"prompt_tokens", stats.prompt_tokens},
       {"cached_prompt_tokens", stats.cached_prompt_tokens},
       {"output_tokens", stats.output_tokens},
@@ -98,10 +98,10 @@ nlohmann::json StatsJson(const RequestStats& stats) {
       {"fallbacks", stats.fallbacks},
       {"preemptions", stats.preemptions},
   };
-  if (stats.lossy_rule == Lossy::kNone) return json;
-  json["lossy"] = LossyName(stats.lossy_rule);
-  json["lossy_tokens"] = stats.lossy;
-  return json;
+  if (stats.lossy_rule == Lossy::kNone) return figures;
+  figures["lossy"] = LossyName(stats.lossy_rule);
+  figures["lossy_tokens"] = stats.lossy;
+  return figures;
 }
 
 nlohmann::json PlannerJson(const PlannerReport& report) {

@@ -12,7 +12,7 @@ namespace foretoken {
 namespace {
 
 // A signal handler reaches nothing else.
-std::atomic<bool> interrupted = false;
+std::atomic<bool> was_interrupted = false;
 int interrupt_event = -1;
 
 }  // namespace
@@ -22,7 +22,7 @@ void CatchInterrupts() {
   struct sigaction action = {};
   action.sa_handler = [](int) {
     const int error = errno;
-    interrupted.store(true);
+    was_interrupted.store(true);
     eventfd_write(interrupt_event, 1);
     errno = error;
   };
@@ -32,18 +32,18 @@ void CatchInterrupts() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-bool Interrupted() { return interrupted; }
+bool Interrupted() { return was_interrupted; }
 
 void ForgetInterrupts() {
   eventfd_t past = 0;
   eventfd_read(interrupt_event, &past);
-  interrupted = false;
+  was_interrupted = false;
 }
 
 void LetInterruptsEnd() {
   signal(SIGINT, SIG_DFL);
   close(std::exchange(interrupt_event, -1));
-  interrupted = false;
+  was_interrupted = false;
 }
 
 int InterruptEvent() { return interrupt_event; }

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 // The first text among the object's members of these names, or in the list that one is.
-const json* TextOf(const json& object, std::initializer_list<const char*> keys) {
+const json* FirstText(const json& object, std::initializer_list<const char*> keys) {
   if (!object.is_object()) return nullptr;
   for (const char* key : keys) {
     const auto found = object.find(key);
@@ -51,12 +51,12 @@ Result<PromptSet> ParseJsonPrompts(std::string_view content, std::string_view wh
     if (object.is_discarded()) {
       return InvalidInput(fmt::format("{}:{}: not a JSON object on one line", where, number));
     }
-    const json* prompt = TextOf(object, {"prompt", "turns", "question"});
+    const json* prompt = FirstText(object, {"prompt", "turns", "question"});
     if (prompt == nullptr) {
       return InvalidInput(
           fmt::format("{}:{}: no text in 'prompt', 'turns[0]' or 'question'", where, number));
     }
-    const json* answer = TextOf(object, {"answer", "reference"});
+    const json* answer = FirstText(object, {"answer", "reference"});
     set.prompts.push_back(prompt->get<std::string>());
     set.answers.push_back(answer == nullptr ? "" : answer->get<std::string>());
   }

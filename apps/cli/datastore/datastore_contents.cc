@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kBytesAround = 40;
 
 // As a JSON string, in one line whatever is in it.
-std::string Quoted(std::string_view text) {
+std::string QuotedJson(std::string_view text) {
   return nlohmann::json(std::string(text))
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -159,15 +159,15 @@ std::string SearchText(const nlohmann::json& report, const std::string& where) {
   };
   const auto found = report["documents"].get<std::uint64_t>();
   const auto of_documents = report["of_documents"].get<std::uint64_t>();
-  std::string text = fmt::format("{}: {} ", where, Quoted(report["text"].get<std::string>()));
+  std::string text = fmt::format("{}: {} ", where, QuotedJson(report["text"].get<std::string>()));
   if (found == 0) return text + fmt::format("occurs in none of {} documents\n", of_documents);
   text += fmt::format("occurs {}, in {} of {} documents\n", times(report["occurrences"]), found,
                       of_documents);
   for (const auto& match : report["matches"]) {
-    text += fmt::format("  document {} ({} tokens, {}), {}: {}\n",
-                        match["document"].get<std::uint64_t>(),
-                        match["tokens"].get<std::uint64_t>(), match["day"].get<std::string>(),
-                        times(match["occurrences"]), Quoted(match["around"].get<std::string>()));
+    text += fmt::format(
+        "  document {} ({} tokens, {}), {}: {}\n", match["document"].get<std::uint64_t>(),
+        match["tokens"].get<std::uint64_t>(), match["day"].get<std::string>(),
+        times(match["occurrences"]), QuotedJson(match["around"].get<std::string>()));
   }
   if (report["matches"].size() < found) {
     text += fmt::format("  ... and {} more; -n says how many are shown\n",

@@ -112,7 +112,7 @@ nlohmann::json ReplayOne(const Source& source, DatastoreTenant* tenant, int spec
 }
 
 // A card of the values of `key` against s_q, one line a source.
-ChartCard CardOf(const nlohmann::json& points, ChartCard card, const char* key) {
+ChartCard ReplayCard(const nlohmann::json& points, ChartCard card, const char* key) {
   card.x_label = "speculation length s_q";
   card.logarithmic_x = true;
   for (const auto& point : points) {  // Those of a source lie together, by ascending length.
@@ -160,8 +160,9 @@ std::string ReplayTable(const nlohmann::json& points, std::span<const int> lengt
 
 std::string RenderReplay(const nlohmann::json& points, const nlohmann::json& meta) {
   const std::vector<ChartCard> cards = {
-      CardOf(points, {.heading = "accepted tokens per step", .y_reach = 0.1}, "accepted_per_step"),
-      CardOf(points, {.heading = "retrieval time, us", .logarithmic_y = true}, "retrieval_us")};
+      ReplayCard(points, {.heading = "accepted tokens per step", .y_reach = 0.1},
+                 "accepted_per_step"),
+      ReplayCard(points, {.heading = "retrieval time, us", .logarithmic_y = true}, "retrieval_us")};
   return HtmlPage(
       "Retrieval replay",
       "<h1>Retrieval replay</h1>" + MetaList(meta) +

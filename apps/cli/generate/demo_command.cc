@@ -74,23 +74,23 @@ void PrintText(const Prompt& prompt, const Generation& generation, const Painter
 }
 
 nlohmann::json DemoJson(const std::vector<Prompt>& prompts, const std::vector<ModeRun>& runs) {
-  nlohmann::json json = {{"texts", nlohmann::json::array()}, {"modes", nlohmann::json::array()}};
+  nlohmann::json report = {{"texts", nlohmann::json::array()}, {"modes", nlohmann::json::array()}};
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    json["texts"].push_back({{"prompt", prompts[i].text},
-                             {"chat", prompts[i].chat},
-                             {"text", runs[kSsd].generations[i].text}});
+    report["texts"].push_back({{"prompt", prompts[i].text},
+                               {"chat", prompts[i].chat},
+                               {"text", runs[kSsd].generations[i].text}});
   }
   for (std::size_t m = 0; m < runs.size(); ++m) {
     const RequestStats total = runs[m].Total();
-    json["modes"].push_back({{"mode", ModeName(runs[m].mode)},
-                             {"drafter", runs[m].drafter},
-                             {"tokens_per_s", runs[m].TokensPerSecond()},
-                             {"speedup", runs[m].TokensPerSecond() / runs[kAr].TokensPerSecond()},
-                             {"acceptance_length", total.acceptance_length()},
-                             {"hit_rate", ShareJson(HitRate(total))},
-                             {"identical", runs[m].SameTokensAs(runs[kAr])}});
+    report["modes"].push_back({{"mode", ModeName(runs[m].mode)},
+                               {"drafter", runs[m].drafter},
+                               {"tokens_per_s", runs[m].TokensPerSecond()},
+                               {"speedup", runs[m].TokensPerSecond() / runs[kAr].TokensPerSecond()},
+                               {"acceptance_length", total.acceptance_length()},
+                               {"hit_rate", ShareJson(HitRate(total))},
+                               {"identical", runs[m].SameTokensAs(runs[kAr])}});
   }
-  return json;
+  return report;
 }
 
 std::string RenderTable(const nlohmann::json& report) {

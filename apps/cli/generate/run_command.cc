@@ -78,8 +78,9 @@ std::string StatisticsLine(Mode mode, const Generation& generation, const ByMode
   return line + fmt::format(", {}", DescribeFinish(generation.finish));
 }
 
-nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& generation,
-                       const ByMode<int>& rounds, const std::optional<PlannerReport>& planner) {
+nlohmann::json GenerationJson(const RunOptions& options, Mode mode, const Generation& generation,
+                              const ByMode<int>& rounds,
+                              const std::optional<PlannerReport>& planner) {
   nlohmann::json logprobs = nlohmann::json::array();
   for (const auto& entry : generation.logprobs) {
     nlohmann::json top = nlohmann::json::array();
@@ -89,7 +90,7 @@ nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& g
     logprobs.push_back(
         {{"token", entry[0].token}, {"logprob", entry[0].logprob}, {"top", std::move(top)}});
   }
-  nlohmann::json json = {
+  nlohmann::json run = {
       {"model", options.model.TargetSource().label()},
       {"mode", ModeName(mode)},
       {"seed", options.generation.sampling.seed},
@@ -98,19 +99,19 @@ nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& g
       {"finish_reason", FinishReasonName(generation.finish)},
       {"stats", StatsJson(generation.stats)},
   };
-  if (mode != Mode::kAr && options.model.has_draft()) json["draft"] = options.model.DraftLabel();
-  if (planner) json["planner"] = PlannerJson(*planner);
+  if (mode != Mode::kAr && options.model.has_draft()) run["draft"] = options.model.DraftLabel();
+  if (planner) run["planner"] = PlannerJson(*planner);
   if (mode == Mode::kAuto) {
-    nlohmann::json& chosen = json["rounds_by_mode"] = nlohmann::json::object();
+    nlohmann::json& chosen = run["rounds_by_mode"] = nlohmann::json::object();
     for (const Mode any : kModes) {
       if (rounds[any] > 0) chosen[std::string(ModeName(any))] = rounds[any];
     }
   }
-  if (!logprobs.empty()) json["logprobs"] = std::move(logprobs);
-  return json;
+  if (!logprobs.empty()) run["logprobs"] = std::move(logprobs);
+  return run;
 }
 
-Result<int> Run(RunOptions options) {
+Result<int> RunOnce(RunOptions options) {
   FT_ASSIGN_OR_RETURN(const Mode mode, options.Choose());
   FT_RETURN_IF_ERROR(options.CheckFor({&mode, 1}));
   if (!options.receipt.empty() && options.speculation.is_lossy()) {
@@ -174,7 +175,7 @@ Result<int> Run(RunOptions options) {
   FT_RETURN_IF_ERROR(decoding.datastore.Flush());
   if (options.json) {
     fmt::print("{}\n",
-               RunJson(options, mode, generation, rounds, engine->planner_report()).dump(2));
+               GenerationJson(options, mode, generation, rounds, engine->planner_report()).dump(2));
   } else {
     fmt::print("\n");
     std::fflush(stdout);
@@ -211,7 +212,7 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   command->get_option("--reasoning-budget")->needs(chat);
   AddDecodingOptions(command, options.get());
   AddModelSamplingOption(command, &options->model_sampling);
-  CLI::Option* json =
+  CLI::Option* as_json =
       output("--json", &options->json, "Print one JSON object at the end instead of text");
   output(
       "--receipt", &options->receipt, "FILE",
@@ -219,12 +220,12 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   output("--logprobs", &options->generation.sampling.top_logprobs, "N",
          "With --json: log-probability of each token and of the N most likely")
       ->check(Between(0, 100))
-      ->needs(json);
+      ->needs(as_json);
   AddColorOption(command, &options->color);
   command->callback([options, command, chosen] {
     *chosen = [options, command] {
       NoteGiven(command, &options->model_sampling);
-      return Run(*options);
+      return RunOnce(*options);
     };
   });
 }

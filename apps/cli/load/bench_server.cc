@@ -18,7 +18,7 @@ constexpr std::string_view kGroup = "Server";
 constexpr int kMaxConnections = 1024;
 constexpr int kMaxWarmUp = 8;
 
-std::string Dump(const json& value) {
+std::string DumpJson(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -89,7 +89,7 @@ json Meta(const ServerBenchOptions& options, const LoadPlan& plan) {
   for (const PromptSet& set : sets) {
     meta["data"].push_back(fmt::format("{} ({} prompts)", set.name, set.prompts.size()));
   }
-  if (!content.extra.empty()) meta["body"] = Dump(content.extra);
+  if (!content.extra.empty()) meta["body"] = DumpJson(content.extra);
   if (options.goals.ttft_ms) meta["slo_ttft_ms"] = *options.goals.ttft_ms;
   if (options.goals.tpot_ms) meta["slo_tpot_ms"] = *options.goals.tpot_ms;
   if (!options.modes.empty()) meta["rounds"] = options.rounds;
@@ -230,7 +230,7 @@ std::vector<LoadRequest> MakeLoadRequests(const std::vector<PromptSet>& sets,
       body["prompt"] = *text;
     }
     body.update(content.extra);
-    requests.push_back({chat ? "/v1/chat/completions" : "/v1/completions", Dump(body)});
+    requests.push_back({chat ? "/v1/chat/completions" : "/v1/completions", DumpJson(body)});
   }
   return requests;
 }

@@ -10,13 +10,12 @@
 #include "cli/common/html_page.h"
 #include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
+#include "cli/common/time_units.h"
 
 namespace foretoken {
 namespace {
 
 using nlohmann::json;
-
-constexpr double kNsPerMs = 1e6;
 
 // The latencies in the order of tables and charts, with their names for readers.
 struct Latency {

@@ -21,7 +21,7 @@ void TakeCount(const json& value, std::optional<int>* count) {
 
 // The text that one choice of a chunk adds. Reasoning models stream their thoughts under names of
 // their own.
-std::string TextOf(const json& choice) {
+std::string ChoiceText(const json& choice) {
   std::string text = Text(Field(choice, "text"));
   for (const char* key : {"reasoning_content", "reasoning", "content"}) {
     text += Text(Field(Field(choice, "delta"), key));
@@ -69,7 +69,7 @@ void LoadRecord::OnEvent(std::string_view data, std::int64_t now_ns) {
   if (const json& choices = Field(event, "choices"); choices.is_array()) {
     std::string added;
     for (const json& choice : choices) {
-      added += TextOf(choice);
+      added += ChoiceText(choice);
       finished = finished || !Field(choice, "finish_reason").is_null();
     }
     if (!added.empty()) chunk_ns.push_back(now_ns);

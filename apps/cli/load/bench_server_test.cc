@@ -102,7 +102,7 @@ TEST(ArrivalTimes, ArePoissonWithTheRateAsked) {
   EXPECT_NE(times, ArrivalTimes({.rate = 50, .seed = 4}, 4000));
 }
 
-LoadRecord Completed(std::int64_t start, std::vector<std::int64_t> chunks, std::int64_t end) {
+LoadRecord CompletedRecord(std::int64_t start, std::vector<std::int64_t> chunks, std::int64_t end) {
   LoadRecord record;
   record.start_ns = start * kMs;
   record.end_ns = end * kMs;
@@ -111,7 +111,8 @@ LoadRecord Completed(std::int64_t start, std::vector<std::int64_t> chunks, std::
 }
 
 TEST(LoadJson, HasTheFiguresOfItsDefinitions) {
-  std::vector<LoadRecord> records = {Completed(0, {10, 20, 40}, 50), Completed(20, {50, 100}, 100)};
+  std::vector<LoadRecord> records = {CompletedRecord(0, {10, 20, 40}, 50),
+                                     CompletedRecord(20, {50, 100}, 100)};
   records[0].counted_tokens = 6;
   records[0].prompt_tokens = 4;
   records[0].drafted = 5;
@@ -150,10 +151,10 @@ TEST(LoadJson, HasTheFiguresOfItsDefinitions) {
 }
 
 TEST(LoadJson, OfSeveralRoundsCountsNoTimeBetweenThem) {
-  LoadRecord refused = Completed(5'000, {}, 5'010);
+  LoadRecord refused = CompletedRecord(5'000, {}, 5'010);
   refused.error = "http 429";
-  const json load =
-      LoadJson({{Completed(0, {10, 20}, 20)}, {Completed(5'000, {5'010}, 5'080), refused}}, {});
+  const json load = LoadJson(
+      {{CompletedRecord(0, {10, 20}, 20)}, {CompletedRecord(5'000, {5'010}, 5'080), refused}}, {});
   EXPECT_DOUBLE_EQ(load["duration_s"].get<double>(), 0.1);
   EXPECT_EQ(load["peak_in_flight"], 2);
   EXPECT_EQ(load["requests"], 3);

@@ -31,7 +31,7 @@ json SpeedupJson(const std::vector<double>& rates, const std::vector<double>& re
   return {{"value", speedup.value}, {"low", speedup.low}, {"high", speedup.high}};
 }
 
-std::string Shown(const json& load, const char* latency, const char* quantile) {
+std::string ShownLatency(const json& load, const char* latency, const char* quantile) {
   if (!load.contains(latency)) return "-";
   return FormatNumber(load[latency][quantile].get<double>());
 }
@@ -72,8 +72,8 @@ std::string RenderModes(const json& modes) {
                            FormatNumber(number(rate["p75"]))),
                fmt::format("{:.2f}x [{:.2f}, {:.2f}]", number(speedup["value"]),
                            number(speedup["low"]), number(speedup["high"])),
-               Shown(load, "ttft_ms", "p50"), Shown(load, "ttft_ms", "p99"),
-               Shown(load, "tpot_ms", "p50"), Shown(load, "tpot_ms", "p99")});
+               ShownLatency(load, "ttft_ms", "p50"), ShownLatency(load, "ttft_ms", "p99"),
+               ShownLatency(load, "tpot_ms", "p50"), ShownLatency(load, "tpot_ms", "p99")});
     for (const auto& [kind, error] : load["errors"].items()) {
       errors += fmt::format("  {}: {} x {}: {}\n", name, error["count"].get<int>(), kind,
                             error["example"].get<std::string>());

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A request of `tokens` tokens that took so many milliseconds.
-LoadRecord Completed(int tokens, std::int64_t ms) {
+LoadRecord CompletedIn(int tokens, std::int64_t ms) {
   LoadRecord record;
   record.end_ns = ms * 1'000'000;
   record.chunk_ns = {record.end_ns / 2, record.end_ns};
@@ -35,8 +35,8 @@ TEST(ModesJson, ComparesRoundByRoundWithTheFirst) {
   refused.error = "http 503";
   refused.message = "full";
   const std::vector<ModeLoad> loads = {
-      {"ar", {{Completed(10, 100)}, {Completed(10, 400)}, {Completed(10, 200)}}},
-      {"auto", {{Completed(10, 50)}, {Completed(10, 100), refused}, {Completed(10, 200)}}}};
+      {"ar", {{CompletedIn(10, 100)}, {CompletedIn(10, 400)}, {CompletedIn(10, 200)}}},
+      {"auto", {{CompletedIn(10, 50)}, {CompletedIn(10, 100), refused}, {CompletedIn(10, 200)}}}};
   const json modes = ModesJson(loads, {});
   ASSERT_EQ(modes.size(), 2U);
   EXPECT_EQ(modes[0]["speedup"]["value"], 1);

@@ -148,7 +148,7 @@ std::string ExpertsText(const ModelConfig& config) {
 }
 
 // How the model writes calls and thoughts, as its chat template tells; null where it does neither.
-json AnswersOf(const Tokenizer& tokenizer) {
+json AnswersJson(const Tokenizer& tokenizer) {
   const ChatFormat& format = tokenizer.chat_format();
   json answers = {{"tool_format", nullptr}, {"reasoning", nullptr}};
   if (format.calls != nullptr) answers["tool_format"] = format.calls->name;
@@ -238,7 +238,7 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights, E
                     {"vocabulary", tokenizer->vocabulary()},
                     {"chat_template", tokenizer->has_chat_template()},
                     {"fingerprint", tokenizer->fingerprint()}}},
-                  {"answers", AnswersOf(*tokenizer)},
+                  {"answers", AnswersJson(*tokenizer)},
                   {"memory",
                    {{"precision", PrecisionName(used.precision)},
                     {"kv", KvFormatName(used.kv)},
@@ -282,7 +282,7 @@ json SpeedLimit(const json& memory, const CoreSet& cores) {
           {"tokens_per_s", gb_per_s * 1e9 / bytes}};
 }
 
-void Print(const json& figures) {
+void PrintFigures(const json& figures) {
   const auto number = [&](const char* key) { return figures[key].get<std::int64_t>(); };
   const auto text = [](const json& value) { return value.get<std::string>(); };
   const auto line = [](std::string_view name, const std::string& value) {
@@ -388,13 +388,13 @@ Result<int> RunInspect(InspectOptions options) {
   if (options.json) {
     fmt::print("{}\n", figures.dump(2));
   } else {
-    Print(figures);
+    PrintFigures(figures);
     if (drafter.has_value()) {
       fmt::print("\n");
       PrintDrafter(*drafter);
     } else if (figures.contains("draft")) {
       fmt::print("\n");
-      Print(figures["draft"]);
+      PrintFigures(figures["draft"]);
       if (same_vocabulary) {
         fmt::print("\nThe draft has the target's vocabulary.\n");
       } else {

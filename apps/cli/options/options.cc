@@ -22,7 +22,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kDemoTarget = "demo-target";
 constexpr std::string_view kDemoDraft = "demo-draft";
 constexpr std::array kDemoHeads = {"demo-eagle3", "demo-mtp", "demo-dflash"};
-constexpr std::string_view kSelf = "self:";
 constexpr std::string_view kOwnDrafters[] = {"mtp", "medusa"};  // ModelSource::own_drafter
 
 bool HoldsBundledPair(const fs::path& folder) {
@@ -51,7 +50,7 @@ std::string BundledModels() {
   return HoldsBundledPair(source) ? source.string() : std::string();
 }
 
-CoreSet Without(const std::vector<int>& cores, const CoreSet& taken) {
+CoreSet CoresWithout(const std::vector<int>& cores, const CoreSet& taken) {
   CoreSet rest;
   for (const int core : cores) {
     if (std::find(taken.begin(), taken.end(), core) == taken.end()) rest.push_back(core);
@@ -283,11 +282,11 @@ Result<Cores> ResolveCores(const CoreOptions& options) {
     FT_ASSIGN_OR_RETURN(cores.draft, ParseCores(options.draft));
   }
   if (cores.target.empty() && options.target_count > 0) {
-    FT_ASSIGN_OR_RETURN(cores.target, TakeCores(Without(available, cores.draft),
+    FT_ASSIGN_OR_RETURN(cores.target, TakeCores(CoresWithout(available, cores.draft),
                                                 options.target_count, "--threads"));
   }
   if (cores.draft.empty() && options.draft_count > 0) {
-    FT_ASSIGN_OR_RETURN(cores.draft, TakeCores(Without(available, cores.target),
+    FT_ASSIGN_OR_RETURN(cores.draft, TakeCores(CoresWithout(available, cores.target),
                                                options.draft_count, "--draft-threads"));
   }
 
@@ -295,10 +294,10 @@ Result<Cores> ResolveCores(const CoreOptions& options) {
   const CoreSplit split = DefaultCoreSplit(available);
   if (cores.target.empty() && cores.draft.empty()) cores.draft = split.draft;
   if (cores.target.empty()) {
-    cores.target = Without(available, cores.draft);
+    cores.target = CoresWithout(available, cores.draft);
     if (cores.target.empty()) cores.target = cores.draft;
   } else if (cores.draft.empty()) {
-    const CoreSet left = Without(available, cores.target);
+    const CoreSet left = CoresWithout(available, cores.target);
     cores.draft = left.empty() ? CoreSet{cores.target.back()}
                                : CoreSet(left.begin(),
                                          left.begin() + std::min(left.size(), split.draft.size()));

@@ -21,6 +21,9 @@
 
 namespace foretoken {
 
+/// What the name of a draft that the target is itself begins with: "self:mtp".
+inline constexpr std::string_view kSelf = "self:";
+
 /// What chats are written by.
 struct ChatTemplateOptions {
   std::string source;     ///< A file, or the name of a built-in template; empty: the model's own.

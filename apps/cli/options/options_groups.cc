@@ -10,7 +10,7 @@ namespace foretoken {
 namespace {
 
 template <typename Values, typename NameOf>
-std::vector<std::string> NamesOf(const Values& values, NameOf name_of) {
+std::vector<std::string> NamesOfValues(const Values& values, NameOf name_of) {
   std::vector<std::string> names;
   for (const auto& value : values) names.emplace_back(name_of(value));
   return names;
@@ -167,7 +167,7 @@ void AddCacheOptions(CLI::App* app, SpeculationOptions* options) {
       "the "
       "target waits for; default), ngram (what the text repeats), retrieval (as mode sssd), random "
       "(random tokens), none, or auto (the fastest, as measured; mode auto's default)")
-      ->check(OneOf(NamesOf(kFallbacks, FallbackName)));
+      ->check(OneOf(NamesOfValues(kFallbacks, FallbackName)));
 }
 
 void AddLossyOptions(const OptionGroup& add, SpeculationOptions* options) {
@@ -344,7 +344,7 @@ void AddModeOption(CLI::App* app, std::string* mode) {
       "ar (one token at a time), sd (a draft model proposes; sd2, sd3: the second and third "
       "--draft), ssd (it prepares proposals while the target checks), ngram (proposes what the "
       "text repeats), sssd (from a datastore too); `foretoken --help` names the others")
-      ->check(OneOf(NamesOf(kModes, ModeName)));
+      ->check(OneOf(NamesOfValues(kModes, ModeName)));
 }
 
 void AddColorOption(CLI::App* app, std::string* choice) {

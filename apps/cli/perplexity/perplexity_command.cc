@@ -45,7 +45,7 @@ struct Task {
   TextWindows windows;
 };
 
-Result<std::string> ReadInput(const std::string& file) {
+Result<std::string> ReadScoredText(const std::string& file) {
   Result<std::string> text = ReadText(file == "-" ? "/dev/stdin" : file);
   if (!text.ok()) return InvalidInput(fmt::format("{}: {}", file, text.error().message));
   return text;
@@ -74,7 +74,7 @@ Result<int> ChooseWindow(const PerplexityOptions& options, const Task& task) {
 }
 
 Result<Task> Prepare(const PerplexityOptions& options) {
-  FT_ASSIGN_OR_RETURN(const std::string text, ReadInput(options.file));
+  FT_ASSIGN_OR_RETURN(const std::string text, ReadScoredText(options.file));
   Task task;
   FT_ASSIGN_OR_RETURN(task.model, OpenModel(options.model.TargetSource()));
   if (options.compare) {

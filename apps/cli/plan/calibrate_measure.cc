@@ -101,8 +101,8 @@ class RateRecorder : public RequestListener {
   std::int64_t settle_ns_;
 };
 
-Status Generate(Engine& engine, const CalibrationTask& task, const PlanOptions& plan,
-                RequestListener* listener) {
+Status GenerateText(Engine& engine, const CalibrationTask& task, const PlanOptions& plan,
+                    RequestListener* listener) {
   for (std::size_t i = 0; i < task.prompts.size(); ++i) {
     Request request{.prompt = task.prompts[i],
                     .sampling = task.sampling,
@@ -163,7 +163,7 @@ Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& ta
   CalibratedSetting setting;
   RateRecorder own(task.settle_ns);
   engine.ResetStats();
-  FT_RETURN_IF_ERROR(Generate(engine, task, WidePlan(task.lookahead), &own));
+  FT_RETURN_IF_ERROR(GenerateText(engine, task, WidePlan(task.lookahead), &own));
   ProposerMeasurement& draft = setting.proposers[DrafterId::kModel];
   draft = own.by_drafter[DrafterId::kModel].Measurement();
   draft.us = DraftRowUs(engine.stats().draft, task, times);
@@ -171,7 +171,7 @@ Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& ta
     if (!InfoOf(id).fallback || InfoOf(id).needs != DrafterNeeds::kText) continue;
     RateRecorder other(task.settle_ns);
     const Fallback fallback{Fallback::Kind::kDrafter, id};
-    FT_RETURN_IF_ERROR(Generate(engine, task, FallbackPlan(task.lookahead, fallback), &other));
+    FT_RETURN_IF_ERROR(GenerateText(engine, task, FallbackPlan(task.lookahead, fallback), &other));
     const ProposalCounter& counter = other.by_drafter[id];
     ProposerMeasurement& measurement = setting.proposers[id];
     measurement = counter.Measurement(draft);
@@ -189,7 +189,7 @@ Result<CalibratedSetting> MeasureSaguaro(Engine& engine, const CalibrationTask& 
   plan.fanout = AtEveryNode(kSaguaroFanout);
   plan.saguaro_c = static_cast<float>(saguaro_c);
   RateRecorder recorder(task.settle_ns);
-  FT_RETURN_IF_ERROR(Generate(engine, task, plan, &recorder));
+  FT_RETURN_IF_ERROR(GenerateText(engine, task, plan, &recorder));
   CalibratedSetting setting{.verifier = std::string(VerificationName(Verification::kRejection)),
                             .saguaro_c = saguaro_c};
   ProposerMeasurement& draft = setting.proposers[DrafterId::kModel];
@@ -204,13 +204,13 @@ Result<CalibratedSetting> MeasureSaguaro(Engine& engine, const CalibrationTask& 
 Status MeasureOverheads(Engine& engine, const CalibrationTask& task, CostModel* times) {
   RateRecorder silent(0);
   engine.ResetStats();
-  FT_RETURN_IF_ERROR(Generate(engine, task, {.mode = Mode::kAr}, &silent));
+  FT_RETURN_IF_ERROR(GenerateText(engine, task, {.mode = Mode::kAr}, &silent));
   const double plain_us = MedianUs(engine.stats().host);
 
   const PlanOptions plan{
       .mode = Mode::kSsd, .lookahead = task.lookahead, .fanout = AtEveryNode(kDefaultFanout)};
   engine.ResetStats();
-  FT_RETURN_IF_ERROR(Generate(engine, task, plan, &silent));
+  FT_RETURN_IF_ERROR(GenerateText(engine, task, plan, &silent));
   const EngineStats& stats = engine.stats();
   const double rows = stats.passes == 0 ? 1 : static_cast<double>(stats.rows) / stats.passes;
   times->host_row_us = rows > 1 ? std::max(0.0, (MedianUs(stats.host) - plain_us) / (rows - 1)) : 0;

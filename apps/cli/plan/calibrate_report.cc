@@ -6,13 +6,13 @@
 #include "cli/common/html_page.h"
 #include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
+#include "cli/common/time_units.h"
 #include "cli/plan/calibrate.h"
 #include "prediction/plan_search.h"
 
 namespace foretoken {
 namespace {
 
-constexpr double kUsPerMs = 1e3;
 constexpr int kPlottedLookahead = 6;
 constexpr double kPlottedContext = 256;
 

@@ -21,7 +21,7 @@ constexpr double kMostTemperature = 4;
 constexpr double kSettleMargin = 1.3;
 constexpr int kRowsPerDraftPass = 32;
 // Over the passes' tables.
-constexpr int kSweeps = 8;
+constexpr int kCalibrationSweeps = 8;
 
 // The numbers of a list from 0 to `most`, each once, in ascending order; may be none.
 Result<std::vector<double>> ParseAscending(std::string_view option, std::string_view what,
@@ -95,7 +95,7 @@ class Calibrator {
     wanted.verification = verification;
     wanted.max_lookahead = options_.speculation.lookahead;
     wanted.max_cache_budget = kMaxFanout * (options_.speculation.lookahead + 1);
-    return OpenForStudy(target_, wanted, {.measuring_sweeps = kSweeps});
+    return OpenForStudy(target_, wanted, {.measuring_sweeps = kCalibrationSweeps});
   }
 
   void GiveTimeToSettle() {

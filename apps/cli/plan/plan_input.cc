@@ -7,14 +7,13 @@
 #include <functional>
 
 #include "base/parse_number.h"
+#include "cli/common/time_units.h"
 #include "cli/plan/calibrator.h"
 #include "cli/plan/fingerprints.h"
 #include "study/calibration.h"
 
 namespace foretoken {
 namespace {
-
-constexpr double kUsPerMs = 1000;
 
 Result<double> ParseFinite(std::string_view text, std::string_view option) {
   double value = 0;

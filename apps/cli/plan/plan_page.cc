@@ -14,10 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kShownPlans = 20;
+constexpr std::size_t kChartedPlans = 20;
 
 // Of every mode the fastest plan for each K. AR has no K: a level line.
-ChartCard SpeedCard(const json& table) {
+ChartCard PlanSpeedCard(const json& table) {
   std::map<std::string, std::map<double, double>> best;
   double longest = 1;
   for (const json& plan : table["plans"]) {
@@ -44,7 +44,7 @@ std::string PlansTable(const json& table) {
       "<th>tokens/s</th><th>tokens/round</th><th>cache hits</th></tr></thead>\n<tbody>\n";
   std::size_t shown = 0;
   for (const json& plan : table["plans"]) {
-    if (shown++ == kShownPlans) break;
+    if (shown++ == kChartedPlans) break;
     const auto cell = [&plan](const char* key) {
       if (!plan.contains(key)) return std::string("\u2013");
       return EscapeHtml(plan[key].is_string() ? plan[key].get<std::string>() : plan[key].dump());
@@ -66,7 +66,7 @@ std::string PlanPage(const json& report) {
   std::vector<ChartCard> cards;
   std::string tables;
   for (const json& table : report["tables"]) {
-    cards.push_back(SpeedCard(table));
+    cards.push_back(PlanSpeedCard(table));
     tables += fmt::format("<section>\n<h2>Batch {}</h2>\n<p>{}</p>\n{}</section>\n",
                           table["batch"].get<int>(), EscapeHtml(table["reason"].get<std::string>()),
                           PlansTable(table));

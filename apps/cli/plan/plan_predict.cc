@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/common/terminal.h"
+#include "cli/common/time_units.h"
 #include "cli/plan/plan_views.h"
 #include "prediction/fallback_rule.h"
 #include "prediction/plan_search.h"
@@ -18,9 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kNsPerUs = 1e3;
 constexpr int kMaxBatch = 4096;
-constexpr std::size_t kShownPlans = 12;
+constexpr std::size_t kPrintedPlans = 12;
 
 // A plan and the setting that it was ranked for.
 struct PlanRow {
@@ -145,7 +145,7 @@ json MakeTable(const PlanInput& input, const PlanLimits& limits, const std::vect
 constexpr int kColumnOfC = 4;
 
 // `ar_speed`: 0 where it is unknown.
-std::vector<std::string> Cells(const json& plan, double ar_speed) {
+std::vector<std::string> PlanCells(const json& plan, double ar_speed) {
   const auto number = [&plan](const char* key) { return plan[key].get<double>(); };
   const auto shown = [&plan](const char* key, const auto& show) {
     return plan.contains(key) ? show(plan[key]) : std::string("-");
@@ -188,7 +188,7 @@ std::string TableText(const json& table, std::size_t most, bool with_c) {
   for (const json& plan : table["plans"]) {
     const bool first = modes.insert(plan["mode"]).second;
     if (shown >= most && !first) continue;
-    text.Add(columns(Cells(plan, ar_speed)));
+    text.Add(columns(PlanCells(plan, ar_speed)));
     ++shown;
   }
   std::string out = fmt::format("Batch {}\n{}", table["batch"].get<int>(), text.Render(2));
@@ -228,7 +228,7 @@ Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& i
   for (const int batch : batches) {
     tables.push_back(MakeTable(input, limits, lookaheads,
                                {.batch = batch, .context = numbers.context}, options.all));
-    text += "\n" + TableText(tables.back(), options.all ? SIZE_MAX : kShownPlans,
+    text += "\n" + TableText(tables.back(), options.all ? SIZE_MAX : kPrintedPlans,
                              /*with_c=*/input.settings.size() > 1);
   }
   FT_RETURN_IF_ERROR(WriteReport(files, {{"source", input.source}, {"tables", std::move(tables)}},

@@ -37,7 +37,7 @@ constexpr std::array kDevices = {
 // The speculation lengths that SSSD chooses from, and some beyond.
 constexpr std::array kLengths = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64};
 
-struct Setting {
+struct RooflineSetting {
   std::string model_name;
   ModelShape shape;
   NamedDevice device;
@@ -111,8 +111,8 @@ Result<NamedDevice> ResolveDevice(const PlanRooflineOptions& options) {
                   options.device, fmt::join(known, ", ")));
 }
 
-Result<Setting> Resolve(const PlanRooflineOptions& options, const PlanNumbers& numbers) {
-  Setting setting{.model_name = options.model, .ranks = options.ranks};
+Result<RooflineSetting> Resolve(const PlanRooflineOptions& options, const PlanNumbers& numbers) {
+  RooflineSetting setting{.model_name = options.model, .ranks = options.ranks};
   if (numbers.batch > 0) setting.batch = numbers.batch;
   if (!numbers.acceptance.empty()) {
     FT_ASSIGN_OR_RETURN(setting.acceptance, ParseNumbers(numbers.acceptance, "--acceptance", 0, 1));
@@ -133,7 +133,7 @@ Result<Setting> Resolve(const PlanRooflineOptions& options, const PlanNumbers& n
 }
 
 // Tokens that a step with s_q rows a sequence emits.
-double Accepted(const Setting& setting, int s_q) {
+double Accepted(const RooflineSetting& setting, int s_q) {
   const auto& points = setting.accepted;
   if (points.empty()) return ExpectedTokens(OutcomeNodes(setting.acceptance, s_q - 1));
   std::pair<double, double> low = {1, 1};  // Plain decoding.
@@ -147,14 +147,14 @@ double Accepted(const Setting& setting, int s_q) {
   return low.second;
 }
 
-PassShape PassAt(const Setting& setting, double s_q, double context) {
+PassShape PassAt(const RooflineSetting& setting, double s_q, double context) {
   return {.batch = static_cast<double>(setting.batch),
           .speculation = s_q,
           .context = context,
           .ranks = setting.ranks};
 }
 
-json OpsJson(const Setting& setting) {
+json OpsJson(const RooflineSetting& setting) {
   json ops = json::array();
   const PassShape pass = PassAt(setting, 1, setting.contexts.front());
   for (const RooflineOp op : kRooflineOps) {
@@ -174,7 +174,7 @@ json OpsJson(const Setting& setting) {
   return ops;
 }
 
-json PassesJson(const Setting& setting) {
+json PassesJson(const RooflineSetting& setting) {
   json passes = json::array();
   for (const double context : setting.contexts) {
     const double plain =
@@ -198,11 +198,11 @@ json PassesJson(const Setting& setting) {
 }
 
 // Rows of a sequence that are about free: only its first, where each may read other experts.
-double FreeRows(const Setting& setting) {
+double FreeRows(const RooflineSetting& setting) {
   return setting.shape.experts > 0 ? 1 : setting.device.roof.knee() / setting.batch;
 }
 
-json MakeReport(const Setting& setting) {
+json MakeReport(const RooflineSetting& setting) {
   return {{"meta",
            {{"model", setting.model_name},
             {"device", setting.device.what},
@@ -216,7 +216,7 @@ json MakeReport(const Setting& setting) {
           {"passes", PassesJson(setting)}};
 }
 
-std::string Text(const json& report) {
+std::string RooflineText(const json& report) {
   const json& meta = report["meta"];
   const auto number = [&meta](const char* key) { return meta[key].get<double>(); };
   std::string text = fmt::format(
@@ -322,13 +322,13 @@ void AddPlanRooflineOptions(CLI::App* app, PlanRooflineOptions* options) {
 
 Result<int> RunPlanRoofline(const PlanRooflineOptions& options, const PlanNumbers& numbers,
                             const ReportFiles& files) {
-  FT_ASSIGN_OR_RETURN(const Setting setting, Resolve(options, numbers));
+  FT_ASSIGN_OR_RETURN(const RooflineSetting setting, Resolve(options, numbers));
   const std::string tokens =
       setting.accepted.empty()
           ? fmt::format("a chain at acceptance {:g}", fmt::join(setting.acceptance, ", "))
           : std::string("the given accepted tokens");
   const json report = MakeReport(setting);
-  FT_RETURN_IF_ERROR(WriteReport(files, report, Text(report),
+  FT_RETURN_IF_ERROR(WriteReport(files, report, RooflineText(report),
                                  [&](const json& figures) { return Html(figures, tokens); }));
   return 0;
 }

@@ -31,7 +31,7 @@ struct Sweep {
   std::span<const SimulatedMode> modes;
   int batch = 1;  // Where none is given.
 };
-constexpr Sweep kSweeps[] = {
+constexpr Sweep kSimulatedSweeps[] = {
     {"devices", "Draft devices that share every cache's branches", "draft_devices",
      &Deployment::draft_devices, kCounts, kAllModes.last(2), 16},  // Figure 6 right.
     {"frontier", "Batch: throughput against latency", "batch", &Deployment::batch, kBatches,
@@ -57,7 +57,7 @@ double Baseline(const json& runs, const json& run) {
   return runs[0][kSpeed];
 }
 
-std::vector<std::string> Cells(const json& runs, const json& run) {
+std::vector<std::string> RunCells(const json& runs, const json& run) {
   const bool ssd = run.contains("hit_rate");
   const auto number = [&run](const char* key) { return run[key].get<double>(); };
   int budget = 0;
@@ -88,23 +88,23 @@ std::string RunTable(const json& runs, const std::string& swept) {
                   "tokens a round", "hits", "round", "target busy", "draft busy", "on a miss"},
                  swept == "draft_devices" ? "draft devices" : swept));
   for (const json& run : runs) {
-    table.Add(with_swept(Cells(runs, run), swept.empty() ? "" : run[swept].dump()));
+    table.Add(with_swept(RunCells(runs, run), swept.empty() ? "" : run[swept].dump()));
   }
   return table.Render(2);
 }
 
 // A mode's colour in every chart.
-int ColorOf(const json& run) {
+int RunColor(const json& run) {
   const auto named = [&run](const SimulatedMode& mode) { return run["mode"] == mode.name; };
   return static_cast<int>(std::ranges::find_if(kSimulatedModes, named) - kSimulatedModes);
 }
 
 // Draws one line per mode, each through the points of its runs.
 template <typename Point>
-ChartCard CardOf(const json& runs, ChartCard card, const Point& point) {
+ChartCard RunsCard(const json& runs, ChartCard card, const Point& point) {
   for (const json& run : runs) {  // Those of a mode lie together.
     if (card.series.empty() || card.series.back().name != run["mode"]) {
-      card.series.push_back({.name = run["mode"], .color = ColorOf(run)});
+      card.series.push_back({.name = run["mode"], .color = RunColor(run)});
     }
     card.series.back().points.push_back(point(run));
   }
@@ -113,8 +113,8 @@ ChartCard CardOf(const json& runs, ChartCard card, const Point& point) {
 }
 
 // Against the value of a key.
-ChartCard SpeedCard(const json& runs, ChartCard card, const char* key) {
-  return CardOf(runs, std::move(card), [key](const json& run) {
+ChartCard RunSpeedCard(const json& runs, ChartCard card, const char* key) {
+  return RunsCard(runs, std::move(card), [key](const json& run) {
     return std::pair(run[key].get<double>(), run[kSpeed].get<double>());
   });
 }
@@ -127,15 +127,16 @@ std::string Count(int count, std::string_view what) {
 std::vector<ChartCard> Sweeps(const json& report) {
   std::vector<ChartCard> cards;
   if (const json& runs = report["devices"]; !runs.empty()) {
-    cards.push_back(SpeedCard(runs,
-                              {.heading = "Draft devices, batch " + runs[0]["batch"].dump(),
-                               .note = "Tokens per second of each sequence; the cache's budget is "
-                                       "the best for each point.",
-                               .x_label = "draft devices"},
-                              "draft_devices"));
+    cards.push_back(
+        RunSpeedCard(runs,
+                     {.heading = "Draft devices, batch " + runs[0]["batch"].dump(),
+                      .note = "Tokens per second of each sequence; the cache's budget is "
+                              "the best for each point.",
+                      .x_label = "draft devices"},
+                     "draft_devices"));
   }
   if (const json& runs = report["frontier"]; !runs.empty()) {
-    cards.push_back(CardOf(
+    cards.push_back(RunsCard(
         runs,
         {.heading = "Throughput against latency",
          .note = fmt::format("Tokens per second of each device, the draft's among them, at batches "
@@ -145,29 +146,29 @@ std::vector<ChartCard> Sweeps(const json& report) {
         [](const json& run) {
           return std::pair<double, double>(run[kSpeed], run["tokens_per_s_per_device"]);
         }));
-    cards.push_back(SpeedCard(runs,
-                              {.heading = "Batch",
-                               .note = "Tokens per second of each sequence.",
-                               .x_label = "sequences of a target",
-                               .logarithmic_x = true},
-                              "batch"));
+    cards.push_back(RunSpeedCard(runs,
+                                 {.heading = "Batch",
+                                  .note = "Tokens per second of each sequence.",
+                                  .x_label = "sequences of a target",
+                                  .logarithmic_x = true},
+                                 "batch"));
   }
   if (const json& runs = report["pool"]; !runs.empty()) {
-    cards.push_back(
-        CardOf(runs,
-               {.heading = "Targets that share " + Count(runs[0]["draft_devices"], "draft device"),
-                .note = "Tokens per second of each target.",
-                .x_label = "targets"},
-               [](const json& run) {
-                 const double targets = run["targets"];
-                 return std::pair(targets, run["tokens_per_s"].get<double>() / targets);
-               }));
+    cards.push_back(RunsCard(
+        runs,
+        {.heading = "Targets that share " + Count(runs[0]["draft_devices"], "draft device"),
+         .note = "Tokens per second of each target.",
+         .x_label = "targets"},
+        [](const json& run) {
+          const double targets = run["targets"];
+          return std::pair(targets, run["tokens_per_s"].get<double>() / targets);
+        }));
   }
   return cards;
 }
 
 // An entry of the report's lists.
-json RunJson(const SimulatedRun& run) {
+json SimulatedRunJson(const SimulatedRun& run) {
   const SimulatorResult& result = run.result;
   json out = {{"mode", run.mode},
               {"targets", run.options.targets},
@@ -200,7 +201,7 @@ std::string SimulationText(const json& report) {
       "{}\nBatch {}, {}, {} (simulated)\n\n{}", report["meta"]["numbers"].get<std::string>(),
       run["batch"].get<int>(), Count(run["targets"], "target"),
       Count(run["draft_devices"], "draft device"), RunTable(report["modes"], ""));
-  for (const Sweep& sweep : kSweeps) {
+  for (const Sweep& sweep : kSimulatedSweeps) {
     const json& runs = report[sweep.name];
     if (!runs.empty()) text += fmt::format("\n{}\n{}", sweep.title, RunTable(runs, sweep.key));
   }
@@ -211,7 +212,7 @@ std::string SimulationHtml(const json& report) {
   ChartCard speeds{.heading = "Batch " + report["modes"][0]["batch"].dump()};
   for (const json& run : report["modes"]) {
     const double speed = run[kSpeed];
-    speeds.bars.push_back({run["mode"], ColorOf(run), speed, speed, speed});
+    speeds.bars.push_back({run["mode"], RunColor(run), speed, speed, speed});
   }
   return HtmlPage("Foretoken simulation",
                   "<h1>Foretoken: simulated rounds</h1>\n" + MetaList(report["meta"], {"numbers"}) +
@@ -254,7 +255,7 @@ Result<json> RunAll(const SimulationSetting& setting, std::span<const SimulatedM
   for (const SimulatedMode mode : modes) {
     for (const Deployment& deployment : deployments) {
       FT_ASSIGN_OR_RETURN(const SimulatedRun run, RunBest(setting, mode, deployment));
-      runs.push_back(RunJson(run));
+      runs.push_back(SimulatedRunJson(run));
       progress->Advance();
     }
   }
@@ -306,7 +307,7 @@ Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput&
                    {"context", setting.context},
                    {"channel_us", setting.channel_us},
                    {"seed", setting.seed}}}};
-  for (const Sweep& sweep : kSweeps) report[sweep.name] = json::array();
+  for (const Sweep& sweep : kSimulatedSweeps) report[sweep.name] = json::array();
   {
     ProgressBar progress("Simulating", 0);
     const Deployment deployment = {options.targets, std::max(1, numbers.batch),
@@ -314,8 +315,8 @@ Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput&
     FT_ASSIGN_OR_RETURN(report["modes"],
                         RunAll(setting, kSimulatedModes, std::span(&deployment, 1), &progress));
     for (const std::string& name : SplitList(options.sweeps == "none" ? "" : options.sweeps)) {
-      const Sweep* sweep = std::ranges::find(kSweeps, name, &Sweep::name);
-      if (sweep == std::end(kSweeps)) {
+      const Sweep* sweep = std::ranges::find(kSimulatedSweeps, name, &Sweep::name);
+      if (sweep == std::end(kSimulatedSweeps)) {
         return InvalidInput(
             fmt::format("--sweep: '{}' is not one of devices, frontier, pool, none", name));
       }

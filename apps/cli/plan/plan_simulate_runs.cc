@@ -66,8 +66,9 @@ std::vector<SpeculationPlan> Shapes(const SimulationSetting& setting, Mode mode)
   return plans;
 }
 
-SimulatorOptions OptionsFor(const SimulationSetting& setting, const SimulatedMode& mode,
-                            const Deployment& deployment, SpeculationPlan plan, MissRule rule) {
+SimulatorOptions SimulatorOptionsFor(const SimulationSetting& setting, const SimulatedMode& mode,
+                                     const Deployment& deployment, SpeculationPlan plan,
+                                     MissRule rule) {
   plan.fallback = rule.fallback;
   SimulatorOptions options =
       SimulatorFor(setting.model, plan, {.batch = deployment.batch, .context = setting.context});
@@ -97,7 +98,7 @@ Result<SimulatedRun> RunBest(const SimulationSetting& setting, const SimulatedMo
   std::vector<SimulatorOptions> candidates;
   for (const SpeculationPlan& plan : Shapes(setting, mode.mode)) {
     for (const MissRule& rule : rules) {
-      candidates.push_back(OptionsFor(setting, mode, deployment, plan, rule));
+      candidates.push_back(SimulatorOptionsFor(setting, mode, deployment, plan, rule));
       FT_RETURN_IF_ERROR(CheckSimulatorOptions(candidates.back()));
     }
   }

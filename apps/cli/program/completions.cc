@@ -9,7 +9,7 @@ namespace foretoken {
 namespace {
 
 // In single quotes, for any of the shells.
-std::string Quoted(std::string_view text) {
+std::string QuotedForShell(std::string_view text) {
   std::string quoted = "'";
   for (const char c : text) {
     if (c == '\'') {
@@ -21,7 +21,7 @@ std::string Quoted(std::string_view text) {
   return quoted + "'";
 }
 
-std::vector<std::string> NamesOf(const std::vector<CommandFacts>& commands) {
+std::vector<std::string> NamesOfCommands(const std::vector<CommandFacts>& commands) {
   std::vector<std::string> names;
   for (const CommandFacts& command : commands) names.push_back(command.name);
   return names;
@@ -47,7 +47,7 @@ bool TakesFiles(const CommandFacts& command) {
 
 // All that its arguments can be, where that can be listed: the commands below it count.
 std::vector<std::string> ArgumentChoices(const CommandFacts& command) {
-  std::vector<std::string> choices = NamesOf(command.commands);
+  std::vector<std::string> choices = NamesOfCommands(command.commands);
   for (const OptionFacts& argument : command.arguments) {
     choices.insert(choices.end(), argument.choices.begin(), argument.choices.end());
   }
@@ -65,7 +65,7 @@ std::string BashBranch(const CommandFacts& command) {
     const std::string reply =
         !option.choices.empty()
             ? fmt::format("COMPREPLY=($(compgen -W {} -- \"$word\"))",
-                          Quoted(fmt::format("{}", fmt::join(option.choices, " "))))
+                          QuotedForShell(fmt::format("{}", fmt::join(option.choices, " "))))
         : IsFolder(option) ? "_foretoken_paths -d \"$word\""
         : IsFile(option)   ? "_foretoken_paths -f \"$word\""
                            : "COMPREPLY=()";
@@ -76,8 +76,9 @@ std::string BashBranch(const CommandFacts& command) {
       "    {})\n"
       "      case $previous in\n{}      esac\n"
       "      options={}\n      words={}\n      files={} ;;\n",
-      Quoted(Words(command)), values, Quoted(fmt::format("{}", fmt::join(names, " "))),
-      choices.empty() ? "$options" : Quoted(fmt::format("{}", fmt::join(choices, " "))),
+      QuotedForShell(Words(command)), values,
+      QuotedForShell(fmt::format("{}", fmt::join(names, " "))),
+      choices.empty() ? "$options" : QuotedForShell(fmt::format("{}", fmt::join(choices, " "))),
       TakesFiles(command) ? 1 : 0);
 }
 
@@ -101,7 +102,7 @@ std::string ZshOption(const OptionFacts& option) {
         spec += "_files";
       }
     }
-    lines += fmt::format(" \\\n        {}", Quoted(spec));
+    lines += fmt::format(" \\\n        {}", QuotedForShell(spec));
   }
   return lines;
 }
@@ -113,7 +114,7 @@ std::string BashCompletions(const CommandFacts& root) {
   std::vector<std::string> paths;
   for (const CommandFacts* command : AllCommands(root)) {
     branches += BashBranch(*command);
-    paths.push_back(Quoted(Words(*command)));
+    paths.push_back(QuotedForShell(Words(*command)));
   }
   return fmt::format(
       "# bash completion for foretoken; written by `foretoken completions bash`.\n"
@@ -147,8 +148,8 @@ std::string ZshCompletions(const CommandFacts& root) {
   std::string branches;
   std::vector<std::string> paths;
   for (const CommandFacts* command : AllCommands(root)) {
-    paths.push_back(Quoted(Words(*command)));
-    branches += fmt::format("    {})\n", Quoted(Words(*command)));
+    paths.push_back(QuotedForShell(Words(*command)));
+    branches += fmt::format("    {})\n", QuotedForShell(Words(*command)));
     if (command->commands.empty()) {
       branches += "      _arguments -S";
       for (const OptionFacts& option : command->options) branches += ZshOption(option);
@@ -160,7 +161,8 @@ std::string ZshCompletions(const CommandFacts& root) {
     }
     branches += "      local -a commands=(";
     for (const CommandFacts& below : command->commands) {
-      branches += fmt::format("\n        {}", Quoted(below.name + ":" + ShortText(below.text)));
+      branches +=
+          fmt::format("\n        {}", QuotedForShell(below.name + ":" + ShortText(below.text)));
     }
     branches += ")\n      _describe command commands ;;\n";
   }
@@ -196,19 +198,20 @@ std::string FishCompletions(const CommandFacts& root) {
                                condition.empty() ? "" : "; and ", words.substr(begin, end - begin));
       begin = end + 1;
     }
-    const std::string below = fmt::format("{}", fmt::join(NamesOf(command->commands), " "));
+    const std::string below = fmt::format("{}", fmt::join(NamesOfCommands(command->commands), " "));
     if (!below.empty()) {
       condition += fmt::format("{}not __fish_seen_subcommand_from {}",
                                condition.empty() ? "" : "; and ", below);
     }
-    const std::string begin = fmt::format("complete -c foretoken -n {}", Quoted(condition));
+    const std::string begin = fmt::format("complete -c foretoken -n {}", QuotedForShell(condition));
     for (const CommandFacts& sub : command->commands) {
-      lines += fmt::format("{} -a {} -d {}\n", begin, sub.name, Quoted(ShortText(sub.text)));
+      lines +=
+          fmt::format("{} -a {} -d {}\n", begin, sub.name, QuotedForShell(ShortText(sub.text)));
     }
     for (const OptionFacts& argument : command->arguments) {
       if (argument.choices.empty()) continue;
       lines += fmt::format("{} -a {}\n", begin,
-                           Quoted(fmt::format("{}", fmt::join(argument.choices, " "))));
+                           QuotedForShell(fmt::format("{}", fmt::join(argument.choices, " "))));
     }
     if (TakesFiles(*command)) lines += begin + " -F\n";
     for (const OptionFacts& option : command->options) {
@@ -216,8 +219,8 @@ std::string FishCompletions(const CommandFacts& root) {
       for (const std::string& name : option.short_names) lines += " -s " + name.substr(1);
       for (const std::string& name : option.long_names) lines += " -l " + name.substr(2);
       if (!option.choices.empty()) {
-        lines +=
-            fmt::format(" -x -a {}", Quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+        lines += fmt::format(" -x -a {}",
+                             QuotedForShell(fmt::format("{}", fmt::join(option.choices, " "))));
       } else if (IsFolder(option)) {
         lines += " -x -a '(__fish_complete_directories)'";
       } else if (IsFile(option)) {
@@ -225,7 +228,7 @@ std::string FishCompletions(const CommandFacts& root) {
       } else if (!option.value.empty()) {
         lines += " -x";
       }
-      lines += fmt::format(" -d {}\n", Quoted(ShortText(option.text)));
+      lines += fmt::format(" -d {}\n", QuotedForShell(ShortText(option.text)));
     }
   }
   return lines;

@@ -55,8 +55,8 @@ bool TakesSettings(const CLI::App& command) {
   return command.get_option_no_throw("--config") != nullptr;
 }
 
-Result<int> Run(CLI::App* app, std::vector<std::string> arguments, const std::string& config_path,
-                const CommandBody& chosen) {
+Result<int> RunParsed(CLI::App* app, std::vector<std::string> arguments,
+                      const std::string& config_path, const CommandBody& chosen) {
   FT_ASSIGN_OR_RETURN(const NamedCommand named, FindCommand(app, arguments));
   CLI::App* command = named.app;
   FT_RETURN_IF_ERROR(CheckOptionNames(command, std::span(arguments).subspan(named.words)));
@@ -96,7 +96,7 @@ int RunProgram(std::vector<std::string> arguments) {
   AddCommands(&app, &chosen);
   AddConfigTo(&app, &config_path);
   app.footer(kFooter);  // Last: a command that is added afterwards would have it too.
-  const Result<int> result = Run(&app, std::move(arguments), config_path, chosen);
+  const Result<int> result = RunParsed(&app, std::move(arguments), config_path, chosen);
   if (result.ok()) return *result;
   PrintError(result.error().message);
   return result.error().code == ErrorCode::kInvalidInput ? kBadInput : kCheckFailed;

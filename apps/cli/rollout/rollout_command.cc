@@ -61,14 +61,14 @@ void AddRolloutOutputOptions(CLI::App* command, RolloutOptions* options) {
   add("-b,--batch,--parallel", &options->batch, "N",
       "Samples decoded together (also -np; default 32)")
       ->check(Between(1, 256));
-  CLI::Option* json =
+  CLI::Option* as_json =
       add("--json", &options->json, "Print the report as one JSON object instead of text");
   add("--serve-jobs", &options->serve_jobs,
       "Read jobs from standard input, a JSON object on each line: prompts and out (files), and if "
       "they are to change samples, seed and target, whose weights are then loaded; each is "
       "answered by its report on a line")
       ->excludes(out)
-      ->excludes(json);
+      ->excludes(as_json);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ RolloutSample Sample(int number) {
           .accepted = 1};
 }
 
-std::string ErrorOf(const std::filesystem::path& path, const json& header) {
+std::string FileError(const std::filesystem::path& path, const json& header) {
   const auto file = RolloutFile::Open(path, header);
   return file.ok() ? "" : file.error().message;
 }
@@ -92,18 +92,18 @@ TEST(RolloutFile, RefusesWhatIsOfOtherSamples) {
   ASSERT_TRUE(RolloutFile::Open(path, kHeader).ok());
   json other = kHeader;
   other["target"] = "moved";  // The same weights elsewhere.
-  EXPECT_EQ(ErrorOf(path, other), "");
+  EXPECT_EQ(FileError(path, other), "");
   other["temperature"] = 0.5;
-  EXPECT_THAT(ErrorOf(path, other), HasSubstr("made with temperature 1.0 rather than 0.5"));
+  EXPECT_THAT(FileError(path, other), HasSubstr("made with temperature 1.0 rather than 0.5"));
   other = kHeader;
   other["grammar"] = "root";
-  EXPECT_THAT(ErrorOf(path, other), HasSubstr("made without grammar"));
+  EXPECT_THAT(FileError(path, other), HasSubstr("made without grammar"));
   folder.Write("notes.txt", "mine\n");
-  EXPECT_THAT(ErrorOf(folder.path() / "notes.txt", kHeader), HasSubstr("not written by rollout"));
+  EXPECT_THAT(FileError(folder.path() / "notes.txt", kHeader), HasSubstr("not written by rollout"));
   EXPECT_EQ(ReadFile(folder.path() / "notes.txt").value(), "mine\n");
   folder.Write("bad.jsonl", kHeader.dump() + "\nnot a sample\n");
-  EXPECT_THAT(ErrorOf(folder.path() / "bad.jsonl", kHeader), HasSubstr("no sample behind 0"));
-  EXPECT_THAT(ErrorOf(folder.path() / "none" / "out", kHeader), HasSubstr("cannot write"));
+  EXPECT_THAT(FileError(folder.path() / "bad.jsonl", kHeader), HasSubstr("no sample behind 0"));
+  EXPECT_THAT(FileError(folder.path() / "none" / "out", kHeader), HasSubstr("cannot write"));
 }
 
 TEST(RolloutFile, BeginsAnEmptyOne) {

@@ -16,13 +16,13 @@ namespace foretoken {
 
 Result<RolloutOrder> ParseRolloutJob(const std::string& line, const RolloutOptions& options,
                                      const std::string& place) {
-  const auto json = nlohmann::json::parse(line, nullptr, false);
-  if (!json.is_object()) return InvalidInput(fmt::format("{} is no JSON object", place));
+  const auto fields = nlohmann::json::parse(line, nullptr, false);
+  if (!fields.is_object()) return InvalidInput(fmt::format("{} is no JSON object", place));
   RolloutOrder order{.prompts = options.prompts,
                      .samples = options.samples,
                      .seed = options.generation.sampling.seed};
   Status status;
-  JsonObject object(&json, place, &status);
+  JsonObject object(&fields, place, &status);
   order.prompts.files = {object.Text("prompts")};
   order.out = object.Text("out");
   object.Int("samples", 1, kMaxSamples, &order.samples);

@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const std::string& line) {
+std::string JobError(const std::string& line) {
   const auto order = ParseRolloutJob(line, {}, "line 3");
   return order.ok() ? "" : order.error().message;
 }
@@ -35,12 +35,12 @@ TEST(RolloutJobs, ParsesALine) {
 }
 
 TEST(RolloutJobs, RefusesOthersByTheirLine) {
-  EXPECT_EQ(ErrorOf("[]"), "line 3 is no JSON object");
-  EXPECT_THAT(ErrorOf(R"({"out": "o"})"), HasSubstr("prompts"));
-  EXPECT_THAT(ErrorOf(R"({"prompts": "p"})"), HasSubstr("out"));
-  EXPECT_THAT(ErrorOf(R"({"prompts": "p", "out": "o", "samples": 0})"), HasSubstr("samples"));
-  EXPECT_THAT(ErrorOf(R"({"prompts": "p", "out": "o", "seed": -1})"), HasSubstr("seed"));
-  EXPECT_THAT(ErrorOf(R"({"prompts": "p", "out": "o", "sample": 2})"), HasSubstr("sample"));
+  EXPECT_EQ(JobError("[]"), "line 3 is no JSON object");
+  EXPECT_THAT(JobError(R"({"out": "o"})"), HasSubstr("prompts"));
+  EXPECT_THAT(JobError(R"({"prompts": "p"})"), HasSubstr("out"));
+  EXPECT_THAT(JobError(R"({"prompts": "p", "out": "o", "samples": 0})"), HasSubstr("samples"));
+  EXPECT_THAT(JobError(R"({"prompts": "p", "out": "o", "seed": -1})"), HasSubstr("seed"));
+  EXPECT_THAT(JobError(R"({"prompts": "p", "out": "o", "sample": 2})"), HasSubstr("sample"));
 }
 
 }  // namespace

@@ -46,9 +46,9 @@ class Sampling : public RequestListener {
   std::int64_t* tokens_;
 };
 
-class Run {
+class RolloutRun {
  public:
-  Run(const RolloutJob& job, Engine* engine, RolloutFile* file)
+  RolloutRun(const RolloutJob& job, Engine* engine, RolloutFile* file)
       : job_(job),
         engine_(engine),
         file_(file),
@@ -211,7 +211,7 @@ class Run {
 }  // namespace
 
 Result<RolloutReport> RunRollout(const RolloutJob& job, Engine* engine, RolloutFile* file) {
-  return Run(job, engine, file).Take();
+  return RolloutRun(job, engine, file).Take();
 }
 
 }  // namespace foretoken

@@ -89,7 +89,7 @@ void AwaitEnd(const sigset_t& signals, const ServeOptions& options, server::Serv
 }
 
 // Nothing where requests used other modes too: the times are of all together.
-DraftingCosts CostsOf(const server::ServerTotals& totals, Mode mode) {
+DraftingCosts CostsOfMode(const server::ServerTotals& totals, Mode mode) {
   for (const Mode other : kModes) {
     if (other != mode && totals.modes[other].rounds > 0) return {};
   }
@@ -212,7 +212,7 @@ void WarnOfDraft(const server::ModelRegistry& models) {
   if (served == nullptr) return;
   const Mode first = *served->model().engine->plan().mode;
   const std::string verdict =
-      DraftVerdict(first, CostsOf(served->engine().stats().Published(), first));
+      DraftVerdict(first, CostsOfMode(served->engine().stats().Published(), first));
   if (!verdict.empty()) PrintWarning(verdict);
 }
 

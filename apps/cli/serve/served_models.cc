@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/read_text.h"
+#include "cli/options/options.h"
 #include "cli/program/arguments.h"
 #include "cli/program/near_miss.h"
 #include "cli/program/settings.h"
@@ -22,7 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFileInFolder = "models.toml";
-constexpr std::string_view kSelf = "self:";
 
 // "NAME=REST"; the name is empty where there is none. A path with '=' in a folder's name has a
 // slash before it.

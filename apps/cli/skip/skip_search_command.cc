@@ -170,11 +170,11 @@ class SkipSearchRun {
 
   void Report(const SkipSet& set, bool interrupted, double seconds) const {
     if (options_.json) {
-      const nlohmann::json json = {
+      const nlohmann::json report = {
           {"file", options_.out}, {"skip", set.skipped.ToText()}, {"agreement", set.agreement},
           {"cost", set.cost},     {"speedup", set.speedup},       {"tokens", set.tokens},
           {"sets", set.sets},     {"interrupted", interrupted},   {"seconds", seconds}};
-      fmt::print("{}\n", json.dump(2));
+      fmt::print("{}\n", report.dump(2));
       return;
     }
     fmt::print(

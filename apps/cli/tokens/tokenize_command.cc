@@ -31,7 +31,7 @@ struct TokenizeOptions {
   bool json = false;
 };
 
-Result<std::string> ReadInput(const TokenizeOptions& options) {
+Result<std::string> ReadGivenText(const TokenizeOptions& options) {
   if (options.text && options.text != "-") return *options.text;
   const std::string path = options.file.empty() ? "/dev/stdin" : options.file;
   Result<std::string> text = ReadText(path);
@@ -41,14 +41,14 @@ Result<std::string> ReadInput(const TokenizeOptions& options) {
   return text;
 }
 
-Result<std::unique_ptr<Tokenizer>> LoadTokenizer(ModelOptions model) {
+Result<std::unique_ptr<Tokenizer>> LoadModelTokenizer(ModelOptions model) {
   FT_RETURN_IF_ERROR(model.ResolveDefaults());
   return Tokenizer::Load(model.target);
 }
 
 Result<int> Tokenize(const TokenizeOptions& options) {
-  FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(options.model));
-  FT_ASSIGN_OR_RETURN(const std::string text, ReadInput(options));
+  FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadModelTokenizer(options.model));
+  FT_ASSIGN_OR_RETURN(const std::string text, ReadGivenText(options));
   std::vector<Token> tokens;
   if (options.chat) {
     FT_ASSIGN_OR_RETURN(const std::string jinja, options.chat_template.Read());
@@ -91,8 +91,8 @@ Result<std::vector<Token>> ParseIds(std::string_view text, const Tokenizer& toke
 }
 
 Result<int> Detokenize(const TokenizeOptions& options) {
-  FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(options.model));
-  FT_ASSIGN_OR_RETURN(const std::string input, ReadInput(options));
+  FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadModelTokenizer(options.model));
+  FT_ASSIGN_OR_RETURN(const std::string input, ReadGivenText(options));
   FT_ASSIGN_OR_RETURN(const std::vector<Token> tokens, ParseIds(input, *tokenizer));
   IncrementalDecoder decoder(tokenizer.get());
   std::string text;
@@ -129,9 +129,9 @@ void AddTokenizeCommand(CLI::App* app, CommandBody* chosen) {
   add("--no-bos", &options->no_bos, "Without the token that begins a text")->excludes(chat);
   add("--literal", &options->literal, "Names of special tokens are text like any other")
       ->excludes(chat);
-  CLI::Option* json = add("--json", &options->json, "Print a JSON array instead of lines");
+  CLI::Option* as_json = add("--json", &options->json, "Print a JSON array instead of lines");
   add("--pieces", &options->pieces, "Print beside each id how the vocabulary spells it")
-      ->excludes(json);
+      ->excludes(as_json);
   command->callback([options, chosen] { *chosen = [options] { return Tokenize(*options); }; });
 }
 

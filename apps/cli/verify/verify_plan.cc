@@ -14,8 +14,8 @@ namespace foretoken {
 namespace {
 
 template <typename Number>
-Result<std::vector<Number>> ParseNumbers(std::string_view option, std::string_view text,
-                                         Number smallest) {
+Result<std::vector<Number>> ParseNumberList(std::string_view option, std::string_view text,
+                                            Number smallest) {
   std::vector<Number> numbers;
   for (const std::string& item : SplitList(text)) {
     Number number = 0;
@@ -60,11 +60,11 @@ Result<SamplerSet> ParseSamplerSet(std::string_view text) {
 }
 
 Result<std::vector<float>> ParseTemperatures(std::string_view text) {
-  return ParseNumbers<float>("--temps", text, 0.0F);
+  return ParseNumberList<float>("--temps", text, 0.0F);
 }
 
 Result<std::vector<int>> ParseBatches(std::string_view text) {
-  return ParseNumbers<int>("--batches", text, 1);
+  return ParseNumberList<int>("--batches", text, 1);
 }
 
 int FirstDifference(const std::vector<int>& a, const std::vector<int>& b) {

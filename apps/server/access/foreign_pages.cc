@@ -1,16 +1,8 @@
 #include "server/access/foreign_pages.h"
 
-#include <strings.h>
+#include "base/text.h"
 
 namespace foretoken::server {
-namespace {
-
-bool Same(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
-}  // namespace
-
 bool FromForeignPage(const HttpHead& head, std::string_view allowed) {
   const std::string_view origin = head.Field("Origin");
   if (allowed == "*" || (!origin.empty() && origin == allowed)) return false;
@@ -18,14 +10,16 @@ bool FromForeignPage(const HttpHead& head, std::string_view allowed) {
   if (!site.empty()) return site != "same-origin" && site != "none";
   if (origin.empty()) return false;
   const std::size_t scheme = origin.find("://");
-  return scheme == std::string_view::npos || !Same(origin.substr(scheme + 3), head.Field("Host"));
+  return scheme == std::string_view::npos ||
+         !EqualIgnoringCase(origin.substr(scheme + 3), head.Field("Host"));
 }
 
 bool SaysJson(const HttpHead& head) {
   std::string_view type = head.Field("Content-Type");
   type = type.substr(0, type.find(';'));
   const std::size_t last = type.find_last_not_of(" \t");
-  return last != std::string_view::npos && Same(type.substr(0, last + 1), "application/json");
+  return last != std::string_view::npos &&
+         EqualIgnoringCase(type.substr(0, last + 1), "application/json");
 }
 
 }  // namespace foretoken::server

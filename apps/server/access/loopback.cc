@@ -1,15 +1,14 @@
 #include "server/access/loopback.h"
 
 #include <arpa/inet.h>
-#include <strings.h>
 
 #include <string>
 
+#include "base/text.h"
+
 namespace foretoken::server {
 
-bool SameHost(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
+bool SameHost(std::string_view a, std::string_view b) { return EqualIgnoringCase(a, b); }
 
 bool IsLoopback(std::string_view host) {
   if (SameHost(host, "localhost")) return true;

@@ -62,8 +62,8 @@ std::optional<std::string> TextOfPart(const Json& part, std::span<const std::str
   return found;
 }
 
-bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::string_view> types,
-              std::string* text) {
+bool ReadTextField(FieldReader* fields, std::string_view name,
+                   std::span<const std::string_view> types, std::string* text) {
   return ReadParts(fields, name, types, text, [&](std::size_t place, const std::string& type) {
     fields->Refuse(name, fmt::format("a string or an array of {{\"type\": \"{}\", \"text\": ...}}: "
                                      "this server reads text only, and part {} is '{}'",

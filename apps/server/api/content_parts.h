@@ -21,8 +21,8 @@ std::optional<std::string> TextOfPart(const nlohmann::json& part,
                                       std::span<const std::string_view> types);
 /// Reads text: a string, or an array of parts with a `text` and one of the `types`. Whether the
 /// field is there.
-bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::string_view> types,
-              std::string* text);
+bool ReadTextField(FieldReader* fields, std::string_view name,
+                   std::span<const std::string_view> types, std::string* text);
 /// The same of what a tool has answered, of which parts that are no text are left out: a chat would
 /// never get past a tool that answers with an image.
 bool ReadToolResult(FieldReader* fields, std::string_view name,

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxNameBytes = 64;
+constexpr std::size_t kMaxSchemaNameBytes = 64;
 
 // Of a valid JSON text: the first place from `at` on that is no white space.
 std::size_t SkipSpace(std::string_view text, std::size_t at) {
@@ -147,7 +147,7 @@ void ReadNotation(std::string_view body, std::span<const std::string_view> path,
 bool IsSchemaName(std::string_view name) {
   constexpr std::string_view kAllowed =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-  return !name.empty() && name.size() <= kMaxNameBytes &&
+  return !name.empty() && name.size() <= kMaxSchemaNameBytes &&
          name.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
@@ -172,7 +172,7 @@ void ReadNamedSchema(std::string_view body, std::span<const std::string_view> pa
   bool strict = true;  // Always so: what is generated matches the schema.
   fields->String("name", &name);
   if (!IsSchemaName(name)) {
-    fields->Refuse("name", fmt::format("1 to {} of a-z, A-Z, 0-9, _ and -", kMaxNameBytes));
+    fields->Refuse("name", fmt::format("1 to {} of a-z, A-Z, 0-9, _ and -", kMaxSchemaNameBytes));
   }
   fields->String("description", &description);
   fields->Bool("strict", &strict);

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Result<OutputFormat> Read(const std::string& body) {
+Result<OutputFormat> ReadFormat(const std::string& body) {
   std::vector<std::string> unknown;
   return ParseFields<OutputFormat>(body, &unknown, [&](FieldReader* fields, OutputFormat* format) {
     ReadOutputFormat(body, fields, format);
@@ -42,7 +42,7 @@ TEST(OutputFormat, ASchemaInEveryFormThatServersHaveIsKeptTo) {
       {R"({"guided_json":)" + as_text + "}", "guided_json"},
       {R"({"structured_outputs":{"json":)" + schema + "}}", "structured_outputs.json"}};
   for (const auto& [body, field] : forms) {
-    const Result<OutputFormat> format = Read(body);
+    const Result<OutputFormat> format = ReadFormat(body);
     ASSERT_TRUE(format.ok()) << body << ": " << format.error().message;
     EXPECT_EQ(format->grammar, grammar) << body;
     EXPECT_EQ(format->field, field);
@@ -50,20 +50,21 @@ TEST(OutputFormat, ASchemaInEveryFormThatServersHaveIsKeptTo) {
 }
 
 TEST(OutputFormat, AnyObjectAndChoicesAndGrammars) {
-  EXPECT_EQ(Read(R"({"format":"json"})")->grammar, JsonObjectGrammar());
-  EXPECT_EQ(Read(R"({"structured_outputs":{"json_object":true}})")->grammar, JsonObjectGrammar());
-  EXPECT_EQ(Read(R"({"guided_choice":["yes","n\"o\n"]})")->grammar,
+  EXPECT_EQ(ReadFormat(R"({"format":"json"})")->grammar, JsonObjectGrammar());
+  EXPECT_EQ(ReadFormat(R"({"structured_outputs":{"json_object":true}})")->grammar,
+            JsonObjectGrammar());
+  EXPECT_EQ(ReadFormat(R"({"guided_choice":["yes","n\"o\n"]})")->grammar,
             R"(root ::= "yes" | "n\x22o\x0A")");
-  EXPECT_EQ(Read(R"({"structured_outputs":{"choice":["é"]}})")->grammar, R"(root ::= "é")");
-  EXPECT_EQ(Read(R"({"guided_grammar":"root ::= \"a\""})")->grammar, R"(root ::= "a")");
-  EXPECT_EQ(Read(R"({"ebnf":"root ::= \"a\""})")->field, "ebnf");
-  EXPECT_EQ(Read(R"({"format":"","guided_json":null})")->field, "");
+  EXPECT_EQ(ReadFormat(R"({"structured_outputs":{"choice":["é"]}})")->grammar, R"(root ::= "é")");
+  EXPECT_EQ(ReadFormat(R"({"guided_grammar":"root ::= \"a\""})")->grammar, R"(root ::= "a")");
+  EXPECT_EQ(ReadFormat(R"({"ebnf":"root ::= \"a\""})")->field, "ebnf");
+  EXPECT_EQ(ReadFormat(R"({"format":"","guided_json":null})")->field, "");
 }
 
 TEST(OutputFormat, WhatCannotBeKeptToIsRefused) {
   const auto refused = [](const std::string& body, const std::string& field,
                           const std::string& saying) {
-    const Result<OutputFormat> format = Read(body);
+    const Result<OutputFormat> format = ReadFormat(body);
     ASSERT_FALSE(format.ok()) << body;
     EXPECT_EQ(format.error().field, field);
     EXPECT_THAT(format.error().message, HasSubstr(saying));

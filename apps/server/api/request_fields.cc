@@ -217,7 +217,7 @@ void ReadTurn(FieldReader* message, const MessageFields& fields, ChatMessage* tu
   }
   const bool has_content = of_tool
                                ? ReadToolResult(message, "content", fields.types, &turn->content)
-                               : ReadText(message, "content", fields.types, &turn->content);
+                               : ReadTextField(message, "content", fields.types, &turn->content);
   if (!has_content && turn->role != "assistant") message->Refuse("content", "a string");
 }
 

@@ -19,12 +19,12 @@ using Json = nlohmann::json;
 
 // The longest names are Anthropic's, of 128, and those that stand behind a namespace.
 constexpr std::size_t kMaxTools = 1024;
-constexpr std::size_t kMaxNameBytes = 256;
+constexpr std::size_t kMaxToolNameBytes = 256;
 
 bool IsToolName(std::string_view name) {
   constexpr std::string_view kAllowed =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-  return !name.empty() && name.size() <= kMaxNameBytes &&
+  return !name.empty() && name.size() <= kMaxToolNameBytes &&
          name.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
@@ -360,7 +360,7 @@ OrderedJson TemplateCall(const std::string& id, const std::string& name,
 void AddTool(ChatTool tool, FieldReader* fields, ApiRequest* request) {
   if (!IsToolName(tool.name)) {
     return fields->Refuse("name",
-                          fmt::format("1 to {} of a-z, A-Z, 0-9, _, - and .", kMaxNameBytes));
+                          fmt::format("1 to {} of a-z, A-Z, 0-9, _, - and .", kMaxToolNameBytes));
   }
   if (std::ranges::count(request->tools, tool.name, &ChatTool::name) > 0) {
     return fields->Fail("name", fmt::format("two of the tools are called '{}'", tool.name));

@@ -218,7 +218,7 @@ void ReadSystem(FieldReader* body, std::vector<ChatMessage>* messages) {
   if (system == nullptr) return;
   std::string text;
   if (!system->is_array()) {
-    ReadText(body, "system", kTextParts, &text);
+    ReadTextField(body, "system", kTextParts, &text);
   }
   for (std::size_t i = 0; system->is_array() && i < system->size() && body->ok(); ++i) {
     const std::optional<std::string> block = TextOfPart((*system)[i], kTextParts);
@@ -246,7 +246,7 @@ void ReadLastTurn(FieldReader* body, ApiRequest* request) {
 }
 
 // The chat: `messages` and, before them, `system`, and the tools that may be called in it.
-void ReadChat(std::string_view body, FieldReader* fields, ApiRequest* request) {
+void ReadAnthropicChat(std::string_view body, FieldReader* fields, ApiRequest* request) {
   const OrderedJson ordered = ParseOrdered(body);
   ReadSystem(fields, &request->chat.messages);
   ReadTurns(fields, ordered, &request->chat.messages);
@@ -292,9 +292,9 @@ void ReadOutputConfig(std::string_view body, FieldReader* fields, OutputFormat* 
   inner.Close();
 }
 
-Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
+Result<ApiRequest> ReadAnthropic(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
-    ReadChat(body, fields, request);
+    ReadAnthropicChat(body, fields, request);
     constexpr int kMost = 1 << 30;
     if (!fields->Int("max_tokens", 1, kMost, &request->stop.max_tokens)) {
       fields->Refuse("max_tokens", "a number of tokens, from 1");
@@ -312,7 +312,7 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
   });
 }
 
-std::string_view ErrorType(int status) {
+std::string_view AnthropicErrorType(int status) {
   switch (status) {
     case 401:
       return "authentication_error";
@@ -333,15 +333,17 @@ std::string_view ErrorType(int status) {
   }
 }
 
-std::string Sentence(const ApiError& error) {
+std::string AnthropicSentence(const ApiError& error) {
   if (!error.too_long.has_value()) return BoundedMessage(error);
   return fmt::format("prompt is too long: {} tokens > {} maximum", error.too_long->Count(),
                      error.too_long->most);
 }
 
-std::string ErrorBody(const ApiError& error) {
-  return Dump({{"type", "error"},
-               {"error", {{"type", ErrorType(error.status)}, {"message", Sentence(error)}}}});
+std::string AnthropicErrorBody(const ApiError& error) {
+  return Dump(
+      {{"type", "error"},
+       {"error",
+        {{"type", AnthropicErrorType(error.status)}, {"message", AnthropicSentence(error)}}}});
 }
 
 }  // namespace
@@ -351,15 +353,15 @@ const Door& AnthropicDoor() {
                                  .id_prefix = "msg_",
                                  .prompt = "messages",
                                  .limit = "max_tokens",
-                                 .read = Read,
+                                 .read = ReadAnthropic,
                                  .writer = AnthropicWriter,
-                                 .error = ErrorBody};
+                                 .error = AnthropicErrorBody};
   return kDoor;
 }
 
 Result<ApiRequest> ReadCountTokens(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
-    ReadChat(body, fields, request);
+    ReadAnthropicChat(body, fields, request);
     SkipFields(fields, {"output_config", "cache_control"});
   });
 }

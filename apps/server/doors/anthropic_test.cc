@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::string Body(const std::string& more) {
+std::string AnthropicBody(const std::string& more) {
   return R"({"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}])" + more + "}";
 }
 
@@ -35,17 +35,17 @@ TEST(AnthropicDoor, ReadsWhatItsClientsSend) {
 }
 
 TEST(AnthropicDoor, ThoughtsHaveABudget) {
-  const ApiRequest request =
-      MustRead(AnthropicDoor(), Body(R"(,"thinking":{"type":"enabled","budget_tokens":1024})"));
+  const ApiRequest request = MustRead(
+      AnthropicDoor(), AnthropicBody(R"(,"thinking":{"type":"enabled","budget_tokens":1024})"));
   EXPECT_EQ(request.budget.tokens, 1024);
   EXPECT_THAT(request.chat.variables, testing::HasSubstr("\"enable_thinking\":true"));
-  EXPECT_EQ(MustRead(AnthropicDoor(), Body("")).budget.tokens, -1);
+  EXPECT_EQ(MustRead(AnthropicDoor(), AnthropicBody("")).budget.tokens, -1);
 }
 
 TEST(AnthropicDoor, RefusesWhatItCannotHonour) {
   const auto refused = [](const std::string& more, const std::string& field,
                           const std::string& saying) {
-    ExpectRefused(AnthropicDoor(), Body(more), field, saying);
+    ExpectRefused(AnthropicDoor(), AnthropicBody(more), field, saying);
   };
   ExpectRefused(AnthropicDoor(), R"({"messages":[{"role":"user","content":"Hi"}]})", "max_tokens",
                 "from 1");
@@ -73,16 +73,17 @@ TEST(AnthropicDoor, ASchemaKeepsTheOrderOfItsProperties) {
   const std::string schema = R"({"type":"object","properties":{"b":{"type":"null"},)"
                              R"("a":{"type":"null"}},"required":["a","b"],)"
                              R"("additionalProperties":false})";
-  const ApiRequest request =
-      MustRead(AnthropicDoor(),
-               Body(R"(,"output_config":{"effort":"low","format":{"type":"json_schema","schema":)" +
+  const ApiRequest request = MustRead(
+      AnthropicDoor(),
+      AnthropicBody(R"(,"output_config":{"effort":"low","format":{"type":"json_schema","schema":)" +
                     schema + "}}"));
   EXPECT_EQ(request.format.field, "output_config.format.schema");
   EXPECT_LT(request.format.grammar.find("\\\"b\\\""), request.format.grammar.find("\\\"a\\\""));
 }
 
 TEST(AnthropicDoor, AWholeReply) {
-  const ApiRequest request = MustRead(AnthropicDoor(), Body(R"(,"stop_sequences":["x","END"])"));
+  const ApiRequest request =
+      MustRead(AnthropicDoor(), AnthropicBody(R"(,"stop_sequences":["x","END"])"));
   const auto reply =
       OrderedJson::parse(Answer(AnthropicDoor(), request, EndingBy(FinishReason::kStopString, 1)));
   EXPECT_EQ(reply["id"], "msg_1");
@@ -97,7 +98,7 @@ TEST(AnthropicDoor, AWholeReply) {
 }
 
 TEST(AnthropicDoor, AStreamNamesItsEventsInOrder) {
-  const ApiRequest request = MustRead(AnthropicDoor(), Body(R"(,"stream":true)"));
+  const ApiRequest request = MustRead(AnthropicDoor(), AnthropicBody(R"(,"stream":true)"));
   const auto events =
       Events(Answer(AnthropicDoor(), request, EndingBy(FinishReason::kContextFull)));
   std::vector<std::string> names;
@@ -118,14 +119,15 @@ TEST(AnthropicDoor, AStreamNamesItsEventsInOrder) {
   EXPECT_EQ(events[5].data["usage"]["output_tokens"], 3);
 }
 
-constexpr char kTools[] =
+constexpr char kAnthropicTools[] =
     R"(,"tools":[{"name":"f","description":"d","input_schema":{"type":"object",)"
     R"("properties":{"b":{},"a":{}}}},{"name":"g","input_schema":{"type":"object"}}])";
 
 TEST(AnthropicDoor, ToolsAreThoseOfTheTemplate) {
-  const ApiRequest request =
-      MustRead(AnthropicDoor(), Body(kTools + std::string(R"(,"tool_choice":{"type":"any",)"
-                                                          R"("disable_parallel_tool_use":true})")));
+  const ApiRequest request = MustRead(
+      AnthropicDoor(),
+      AnthropicBody(kAnthropicTools + std::string(R"(,"tool_choice":{"type":"any",)"
+                                                  R"("disable_parallel_tool_use":true})")));
   EXPECT_TRUE(request.must_call && request.one_call);
   ASSERT_EQ(request.tools.size(), 2U);
   EXPECT_EQ(request.tools[0].parameters, R"({"type":"object","properties":{"b":{},"a":{}}})");
@@ -133,19 +135,21 @@ TEST(AnthropicDoor, ToolsAreThoseOfTheTemplate) {
             R"({"type":"function","function":{"name":"f","description":"d","parameters":)"
             R"({"type":"object","properties":{"b":{},"a":{}}}}})");
   const ApiRequest named =
-      MustRead(AnthropicDoor(), Body(kTools + std::string(R"(,"tool_choice":{"type":"tool",)"
-                                                          R"("name":"g"})")));
+      MustRead(AnthropicDoor(),
+               AnthropicBody(kAnthropicTools + std::string(R"(,"tool_choice":{"type":"tool",)"
+                                                           R"("name":"g"})")));
   ASSERT_EQ(named.tools.size(), 1U);
   EXPECT_EQ(named.tools[0].name, "g");
 }
 
 TEST(AnthropicDoor, ToolsOfItsOwnAreLeftOutAndNamed) {
-  const ApiRequest request = MustRead(
-      AnthropicDoor(),
-      Body(R"(,"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":5},)"
-           R"({"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{}},)"
-           R"({"type":"tool_search_tool_regex_20251119","name":"tool_search_tool_regex"}],)"
-           R"("mcp_servers":[{"type":"url","url":"https://x","name":"x"}])"));
+  const ApiRequest request =
+      MustRead(AnthropicDoor(),
+               AnthropicBody(
+                   R"(,"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":5},)"
+                   R"({"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{}},)"
+                   R"({"type":"tool_search_tool_regex_20251119","name":"tool_search_tool_regex"}],)"
+                   R"("mcp_servers":[{"type":"url","url":"https://x","name":"x"}])"));
   ASSERT_EQ(request.tools.size(), 1U);
   EXPECT_EQ(request.tools[0].name, "f");
   // One whose schema says nothing takes nothing.
@@ -162,9 +166,10 @@ TEST(AnthropicDoor, TheHeaderOfAnAccountIsNoPartOfTheChat) {
   const auto system = [](const std::string& cch) {
     const ApiRequest request = MustRead(
         AnthropicDoor(),
-        Body(R"(,"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.0.a; )"
-             R"(cc_entrypoint=cli; cch=)" +
-             cch + R"(;"},{"type":"text","text":"You are kind.","cache_control":{}}])"));
+        AnthropicBody(
+            R"(,"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.0.a; )"
+            R"(cc_entrypoint=cli; cch=)" +
+            cch + R"(;"},{"type":"text","text":"You are kind.","cache_control":{}}])"));
     EXPECT_EQ(request.chat.messages.size(), 2U);
     return request.chat.messages.front().content;
   };
@@ -178,7 +183,7 @@ TEST(AnthropicDoor, ALastTurnOfTheAssistantsIsGoneOnWith) {
                        R"({"role":"assistant","content":[{"type":"text","text":"Once upon"}]}]})");
   EXPECT_TRUE(request.chat.continues_last);
   EXPECT_EQ(request.chat.messages.back().content, "Once upon");
-  EXPECT_FALSE(MustRead(AnthropicDoor(), Body("")).chat.continues_last);
+  EXPECT_FALSE(MustRead(AnthropicDoor(), AnthropicBody("")).chat.continues_last);
 }
 
 TEST(AnthropicDoor, BlocksOfConversationsBegunElsewhere) {
@@ -209,9 +214,9 @@ TEST(AnthropicDoor, BlocksOfConversationsBegunElsewhere) {
 }
 
 TEST(AnthropicDoor, ASchemaUnderItsOlderName) {
-  const ApiRequest request =
-      MustRead(AnthropicDoor(),
-               Body(R"(,"output_format":{"type":"json_schema","schema":{"type":"object"}})"));
+  const ApiRequest request = MustRead(
+      AnthropicDoor(),
+      AnthropicBody(R"(,"output_format":{"type":"json_schema","schema":{"type":"object"}})"));
   EXPECT_EQ(request.format.field, "output_format.schema");
 }
 
@@ -235,7 +240,7 @@ TEST(AnthropicDoor, BlocksAreTurns) {
   EXPECT_EQ(turns[3].content, "So?");
 }
 
-std::vector<Burst> CallingBursts() {
+std::vector<Burst> AnthropicCallingBursts() {
   using Kind = ChatPart::Kind;
   std::vector<Burst> bursts(2);
   bursts[0].parts = {{Kind::kReasoning, "Hm."}, {Kind::kContent, "See"}, {Kind::kCall, "f"}};
@@ -244,17 +249,18 @@ std::vector<Burst> CallingBursts() {
   return bursts;
 }
 
-std::string AnswerOf(const ApiRequest& request) {
+std::string AnthropicAnswer(const ApiRequest& request) {
   const auto writer = AnthropicDoor().writer(request, {.id = "msg_1", .model = "m"}, nullptr);
   std::string out;
   writer->Start({}, &out);
-  for (Burst& burst : CallingBursts()) writer->Add(std::move(burst), &out);
+  for (Burst& burst : AnthropicCallingBursts()) writer->Add(std::move(burst), &out);
   writer->End(&out);
   return out;
 }
 
 TEST(AnthropicDoor, AStreamOfBlocksComesToTheWholeReply) {
-  const auto whole = OrderedJson::parse(AnswerOf(MustRead(AnthropicDoor(), Body(""))));
+  const auto whole =
+      OrderedJson::parse(AnthropicAnswer(MustRead(AnthropicDoor(), AnthropicBody(""))));
   EXPECT_EQ(whole["stop_reason"], "tool_use");
   ASSERT_EQ(whole["content"].size(), 4U);
   EXPECT_EQ(whole["content"][0]["thinking"], "Hm.");
@@ -263,7 +269,7 @@ TEST(AnthropicDoor, AStreamOfBlocksComesToTheWholeReply) {
   std::string input;
   int open = 0;
   for (const NamedEvent& event :
-       Events(AnswerOf(MustRead(AnthropicDoor(), Body(R"(,"stream":true)"))))) {
+       Events(AnthropicAnswer(MustRead(AnthropicDoor(), AnthropicBody(R"(,"stream":true)"))))) {
     const OrderedJson& data = event.data;
     if (event.name == "content_block_start") {
       EXPECT_EQ(data["index"], content.size());
@@ -291,7 +297,7 @@ TEST(AnthropicDoor, AStreamOfBlocksComesToTheWholeReply) {
 TEST(AnthropicDoor, Errors) {
   EXPECT_EQ(AnthropicDoor().error({.status = 429, .message = "full"}),
             R"({"type":"error","error":{"type":"rate_limit_error","message":"full"}})");
-  const ApiRequest request = MustRead(AnthropicDoor(), Body(R"(,"stream":true)"));
+  const ApiRequest request = MustRead(AnthropicDoor(), AnthropicBody(R"(,"stream":true)"));
   std::string out;
   AnthropicDoor().writer(request, {}, nullptr)->Fail({.status = 504, .message = "late"}, &out);
   EXPECT_EQ(Events(out).at(0).name, "error");

@@ -12,6 +12,9 @@
 
 namespace foretoken::server {
 
+/// The field of a chat with one message.
+inline constexpr char kGreeting[] = R"("messages":[{"role":"user","content":"Hi"}])";
+
 /// What the door makes of a body, or a failed test.
 inline ApiRequest MustRead(const Door& door, const std::string& body) {
   Result<ApiRequest> request = door.read(body, {});

@@ -148,9 +148,9 @@ void WriteLlamaCpp(const Answer& answer, std::string* out) {
 
 // Keeps the embeddings until all are there.
 template <void (*write)(const Answer&, std::string*)>
-class Writer final : public ReplyWriter {
+class EmbeddingsWriter final : public ReplyWriter {
  public:
-  Writer(const ApiRequest& request, ReplyHead head)
+  EmbeddingsWriter(const ApiRequest& request, ReplyHead head)
       : answer_{.request = request,
                 .model = std::move(head.model),
                 .embeddings =
@@ -159,7 +159,7 @@ class Writer final : public ReplyWriter {
 
   static std::unique_ptr<ReplyWriter> Make(const ApiRequest& request, ReplyHead head,
                                            const Tokenizer*) {
-    return std::make_unique<Writer>(request, std::move(head));
+    return std::make_unique<EmbeddingsWriter>(request, std::move(head));
   }
 
   void Start(std::span<const std::string>, std::string*) override {}
@@ -198,7 +198,7 @@ const Door& EmbeddingsDoor() {
                                  .prompt = "input",
                                  .limit = "input",
                                  .read = ReadOpenAi,
-                                 .writer = Writer<WriteOpenAi>::Make,
+                                 .writer = EmbeddingsWriter<WriteOpenAi>::Make,
                                  .error = OpenAiError};
   return kDoor;
 }
@@ -209,7 +209,7 @@ const Door& OllamaEmbedDoor() {
                              .prompt = "input",
                              .limit = "input",
                              .read = ReadOllama,
-                             .writer = Writer<WriteOllama>::Make,
+                             .writer = EmbeddingsWriter<WriteOllama>::Make,
                              .error = OllamaChatDoor().error};
   return kDoor;
 }
@@ -220,7 +220,7 @@ const Door& OllamaEmbeddingsDoor() {
                              .prompt = "prompt",
                              .limit = "prompt",
                              .read = ReadOllamaOld,
-                             .writer = Writer<WriteOllamaOld>::Make,
+                             .writer = EmbeddingsWriter<WriteOllamaOld>::Make,
                              .error = OllamaChatDoor().error};
   return kDoor;
 }
@@ -231,7 +231,7 @@ const Door& LlamaCppEmbeddingDoor() {
                              .prompt = "content",
                              .limit = "content",
                              .read = ReadLlamaCpp,
-                             .writer = Writer<WriteLlamaCpp>::Make,
+                             .writer = EmbeddingsWriter<WriteLlamaCpp>::Make,
                              .error = LlamaCppDoor().error};
   return kDoor;
 }

@@ -8,7 +8,7 @@ namespace {
 using ::testing::ElementsAre;
 
 // All that the door sends where the first text becomes (0.5, -0.25) and each next one its negative.
-std::string AnswerOf(const Door& door, const std::string& body) {
+std::string EmbeddingsAnswer(const Door& door, const std::string& body) {
   const ApiRequest request = MustRead(door, body);
   const auto writer = door.writer(request, {.id = "", .created = 1, .model = "m"}, nullptr);
   std::string out;
@@ -64,21 +64,22 @@ TEST(EmbeddingsDoor, RefusesWhatItCannotHonour) {
 }
 
 TEST(EmbeddingsDoor, Replies) {
-  EXPECT_EQ(AnswerOf(EmbeddingsDoor(), R"({"input":["a","b"]})"),
+  EXPECT_EQ(EmbeddingsAnswer(EmbeddingsDoor(), R"({"input":["a","b"]})"),
             R"({"object":"list","data":[)"
             R"({"object":"embedding","index":0,"embedding":[0.5,-0.25]},)"
             R"({"object":"embedding","index":1,"embedding":[-0.5,0.25]}],)"
             R"("model":"m","usage":{"prompt_tokens":14,"total_tokens":14}})");
   // 00 00 00 3f, 00 00 80 be.
   EXPECT_EQ(
-      OrderedJson::parse(AnswerOf(
+      OrderedJson::parse(EmbeddingsAnswer(
           EmbeddingsDoor(), R"({"input":"a","encoding_format":"base64"})"))["data"][0]["embedding"],
       "AAAAPwAAgL4=");
-  EXPECT_EQ(AnswerOf(OllamaEmbedDoor(), R"({"input":["a","b"]})"),
+  EXPECT_EQ(EmbeddingsAnswer(OllamaEmbedDoor(), R"({"input":["a","b"]})"),
             R"({"model":"m","embeddings":[[0.5,-0.25],[-0.5,0.25]],"total_duration":9000,)"
             R"("load_duration":0,"prompt_eval_count":14})");
-  EXPECT_EQ(AnswerOf(OllamaEmbeddingsDoor(), R"({"prompt":"a"})"), R"({"embedding":[0.5,-0.25]})");
-  EXPECT_EQ(AnswerOf(LlamaCppEmbeddingDoor(), R"({"content":["a","b"]})"),
+  EXPECT_EQ(EmbeddingsAnswer(OllamaEmbeddingsDoor(), R"({"prompt":"a"})"),
+            R"({"embedding":[0.5,-0.25]})");
+  EXPECT_EQ(EmbeddingsAnswer(LlamaCppEmbeddingDoor(), R"({"content":["a","b"]})"),
             R"([{"index":0,"embedding":[[0.5,-0.25]]},{"index":1,"embedding":[[-0.5,0.25]]}])");
 }
 

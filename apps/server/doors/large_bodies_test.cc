@@ -31,19 +31,17 @@ ApiRequest ReadSoon(const Door& door, const std::string& body) {
   return request.ok() ? *request : ApiRequest{};
 }
 
-constexpr char kMessages[] = R"("messages":[{"role":"user","content":"Hi"}])";
-
 TEST(LargeBodies, ToolsBesideManyMembers) {
   const std::string many = Members(150'000);
   const ApiRequest openai =
       ReadSoon(ChatDoor(), fmt::format(R"({{{},"metadata":{},"tools":[{{"type":"function",)"
                                        R"("function":{{"name":"f"}}}}]}})",
-                                       kMessages, many));
+                                       kGreeting, many));
   EXPECT_EQ(openai.tools.size(), 1U);
   const ApiRequest anthropic = ReadSoon(
       AnthropicDoor(), fmt::format(R"({{{},"max_tokens":9,"metadata":{},"tools":[{{"name":"f",)"
                                    R"("input_schema":{{"type":"object"}}}}]}})",
-                                   kMessages, many));
+                                   kGreeting, many));
   EXPECT_EQ(anthropic.tools.size(), 1U);
 }
 

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 // What completions and gaps have in common.
-void ReadCommon(std::string_view body, FieldReader* fields, ApiRequest* request) {
+void ReadLlamaCppCommon(std::string_view body, FieldReader* fields, ApiRequest* request) {
   request->kind = ApiKind::kCompletion;
   request->return_prompts = true;
   ReadMaxTokens(fields, "n_predict", &request->stop.max_tokens);
@@ -43,11 +43,11 @@ void ReadCommon(std::string_view body, FieldReader* fields, ApiRequest* request)
   SkipFields(fields, {"cache_prompt", "n_keep", "n_discard", "n_cache_reuse", "timings_per_token"});
 }
 
-Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
+Result<ApiRequest> ReadLlamaCppCompletion(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
     request->parse_special = true;
     ReadPrompts(fields, "prompt", &request->prompts);
-    ReadCommon(body, fields, request);
+    ReadLlamaCppCommon(body, fields, request);
   });
 }
 
@@ -75,7 +75,7 @@ Result<ApiRequest> ReadInfill(std::string_view body, const ApiDefaults& defaults
       file.Close();
     }
     request->prompts.emplace_back(std::move(gap));
-    ReadCommon(body, fields, request);
+    ReadLlamaCppCommon(body, fields, request);
   });
 }
 
@@ -213,12 +213,12 @@ class ContentWriter final : public ReplyWriter {
   std::vector<Choice> choices_;
 };
 
-std::unique_ptr<ReplyWriter> Writer(const ApiRequest& request, ReplyHead head,
-                                    const Tokenizer* tokenizer) {
+std::unique_ptr<ReplyWriter> LlamaCppWriter(const ApiRequest& request, ReplyHead head,
+                                            const Tokenizer* tokenizer) {
   return std::make_unique<ContentWriter>(request, std::move(head), tokenizer);
 }
 
-std::string_view ErrorType(const ApiError& error) {
+std::string_view LlamaCppErrorType(const ApiError& error) {
   if (error.too_long.has_value()) return "exceed_context_size_error";
   switch (error.status) {
     case 401:
@@ -238,9 +238,10 @@ std::string_view ErrorType(const ApiError& error) {
 }
 
 // A prompt that is too long is said in llama.cpp's words, and with its members.
-std::string ErrorBody(const ApiError& error) {
-  OrderedJson inner = {
-      {"code", error.status}, {"message", BoundedMessage(error)}, {"type", ErrorType(error)}};
+std::string LlamaCppErrorBody(const ApiError& error) {
+  OrderedJson inner = {{"code", error.status},
+                       {"message", BoundedMessage(error)},
+                       {"type", LlamaCppErrorType(error)}};
   if (error.too_long.has_value()) {
     inner["message"] = fmt::format(
         "the request ({} tokens) exceeds the available context size ({} tokens, of which a prompt "
@@ -259,9 +260,9 @@ const Door& LlamaCppDoor() {
                                  .id_prefix = "",
                                  .prompt = "prompt",
                                  .limit = "n_predict",
-                                 .read = Read,
-                                 .writer = Writer,
-                                 .error = ErrorBody};
+                                 .read = ReadLlamaCppCompletion,
+                                 .writer = LlamaCppWriter,
+                                 .error = LlamaCppErrorBody};
   return kDoor;
 }
 
@@ -271,8 +272,8 @@ const Door& LlamaCppInfillDoor() {
                                  .prompt = "input_prefix",
                                  .limit = "n_predict",
                                  .read = ReadInfill,
-                                 .writer = Writer,
-                                 .error = ErrorBody};
+                                 .writer = LlamaCppWriter,
+                                 .error = LlamaCppErrorBody};
   return kDoor;
 }
 

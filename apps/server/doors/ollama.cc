@@ -63,7 +63,7 @@ void ReadThink(FieldReader* fields, ApiRequest* request) {
   if (fields->String("think", &effort)) SetReasoning(effort, request);
 }
 
-void ReadCommon(std::string_view body, FieldReader* fields, ApiRequest* request) {
+void ReadOllamaCommon(std::string_view body, FieldReader* fields, ApiRequest* request) {
   request->stream = true;
   fields->Bool("stream", &request->stream);
   ReadOptions(fields, request);
@@ -79,7 +79,7 @@ void ReadCommon(std::string_view body, FieldReader* fields, ApiRequest* request)
 }
 
 // An assistant's calls, whose arguments are objects; a tool's answer says whose it is by name.
-void ReadMoreOfMessage(FieldReader* message, ChatMessage* turn) {
+void ReadMoreOfOllamaMessage(FieldReader* message, ChatMessage* turn) {
   MustBeEmpty(message, "images", "this server reads text only");
   OrderedJson more = OrderedJson::object();
   std::string text;
@@ -112,14 +112,14 @@ void ReadMoreOfMessage(FieldReader* message, ChatMessage* turn) {
 
 constexpr std::string_view kTextTypes[] = {"text"};
 
-Result<ApiRequest> ReadChat(std::string_view body, const ApiDefaults& defaults) {
+Result<ApiRequest> ReadOllamaChat(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
     ReadMessages(fields, "messages",
-                 {.types = kTextTypes, .tools = true, .more = ReadMoreOfMessage},
+                 {.types = kTextTypes, .tools = true, .more = ReadMoreOfOllamaMessage},
                  &request->chat.messages);
     ReadContinuation(fields, "messages", request);
     ReadTools(body, fields, request);
-    ReadCommon(body, fields, request);
+    ReadOllamaCommon(body, fields, request);
   });
 }
 
@@ -154,7 +154,7 @@ Result<ApiRequest> ReadGenerate(std::string_view body, const ApiDefaults& defaul
     MustBeEmpty(fields, "template", "the model has a template of its own; 'raw' uses none");
     MustBeEmpty(fields, "context", "send the whole text as 'prompt', or use /api/chat");
     MustBeEmpty(fields, "images", "this server reads text only");
-    ReadCommon(body, fields, request);
+    ReadOllamaCommon(body, fields, request);
   });
 }
 
@@ -268,13 +268,13 @@ class LineWriter final : public ReplyWriter {
 };
 
 template <bool chat>
-std::unique_ptr<ReplyWriter> Writer(const ApiRequest& request, ReplyHead head,
-                                    const Tokenizer* tokenizer) {
+std::unique_ptr<ReplyWriter> OllamaWriter(const ApiRequest& request, ReplyHead head,
+                                          const Tokenizer* tokenizer) {
   return std::make_unique<LineWriter>(request, std::move(head), tokenizer, chat);
 }
 
 // A prompt that is too long is said in Ollama's words.
-std::string Sentence(const ApiError& error) {
+std::string OllamaSentence(const ApiError& error) {
   if (!error.too_long.has_value()) return BoundedMessage(error);
   const PromptTooLong& prompt = *error.too_long;
   return fmt::format(
@@ -282,7 +282,9 @@ std::string Sentence(const ApiError& error) {
       prompt.tokens - prompt.most, prompt.Count(), prompt.most);
 }
 
-std::string ErrorBody(const ApiError& error) { return Dump({{"error", Sentence(error)}}); }
+std::string OllamaErrorBody(const ApiError& error) {
+  return Dump({{"error", OllamaSentence(error)}});
+}
 
 }  // namespace
 
@@ -291,9 +293,9 @@ const Door& OllamaChatDoor() {
                                  .id_prefix = "",
                                  .prompt = "messages",
                                  .limit = "options.num_predict",
-                                 .read = ReadChat,
-                                 .writer = Writer<true>,
-                                 .error = ErrorBody,
+                                 .read = ReadOllamaChat,
+                                 .writer = OllamaWriter<true>,
+                                 .error = OllamaErrorBody,
                                  .stream_type = "application/x-ndjson"};
   return kDoor;
 }
@@ -304,8 +306,8 @@ const Door& OllamaGenerateDoor() {
                                  .prompt = "prompt",
                                  .limit = "options.num_predict",
                                  .read = ReadGenerate,
-                                 .writer = Writer<false>,
-                                 .error = ErrorBody,
+                                 .writer = OllamaWriter<false>,
+                                 .error = OllamaErrorBody,
                                  .stream_type = "application/x-ndjson"};
   return kDoor;
 }

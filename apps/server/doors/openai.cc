@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 constexpr int kDefaultCompletionTokens = 16;  // As OpenAI has it.
 
 // What a message of a chat may have besides its role and content.
-void ReadMoreOfMessage(FieldReader* message, ChatMessage* turn) {
+void ReadMoreOfOpenAiMessage(FieldReader* message, ChatMessage* turn) {
   ReadToolsOfMessage(message, turn);
   // An assistant's message may be sent back as it was returned, also by another server.
   SkipFields(message, {"refusal", "annotations", "audio"});
@@ -35,14 +35,14 @@ void ReadPrediction(FieldReader* body, ApiRequest* request) {
   std::string type;
   fields.String("type", &type);
   if (type != "content") fields.Refuse("type", "content");
-  if (!ReadText(&fields, "content", kTextParts, &request->prediction)) {
+  if (!ReadTextField(&fields, "content", kTextParts, &request->prediction)) {
     fields.Refuse("content", "a string");
   }
   fields.Close();
 }
 
 // `logprobs` is a boolean with `top_logprobs` beside it in chats, a count in completions.
-void ReadLogprobs(FieldReader* body, ApiKind kind, int* top_logprobs) {
+void ReadOpenAiLogprobs(FieldReader* body, ApiKind kind, int* top_logprobs) {
   *top_logprobs = -1;
   if (kind == ApiKind::kCompletion) {
     body->Int("logprobs", 0, kMaxTopLogprobs, top_logprobs);
@@ -79,7 +79,7 @@ void ReadStreaming(FieldReader* body, ApiRequest* request) {
 
 // Fields of OpenAI's that a server which keeps nothing and serves one model honours by doing
 // nothing: who asks, for which account, at which price. What it does not honour it leaves out.
-void ReadHarmless(FieldReader* body, ApiKind kind) {
+void ReadHarmlessOpenAi(FieldReader* body, ApiKind kind) {
   SkipFields(body, {"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
   LeaveOutUnless(body, "service_tier", {"auto", "default"});
   LeaveOutUnless(body, "verbosity", {"medium"});
@@ -102,7 +102,7 @@ void ReadHarmless(FieldReader* body, ApiKind kind) {
 }
 
 // After 'echo' and 'logprobs'.
-void ReadLimit(FieldReader* body, ApiRequest* request) {
+void ReadTokenLimit(FieldReader* body, ApiRequest* request) {
   int* const max_tokens = &request->stop.max_tokens;
   if (request->kind == ApiKind::kCompletion) {
     if (*max_tokens == 0) *max_tokens = kDefaultCompletionTokens;
@@ -126,12 +126,12 @@ void ReadLimit(FieldReader* body, ApiRequest* request) {
 }
 
 template <ApiKind kind>
-Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
+Result<ApiRequest> ReadOpenAiGeneration(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [&](FieldReader* fields, ApiRequest* request) {
     request->kind = kind;
     if (kind == ApiKind::kChat) {
       ReadMessages(fields, "messages",
-                   {.types = kTextParts, .tools = true, .more = ReadMoreOfMessage},
+                   {.types = kTextParts, .tools = true, .more = ReadMoreOfOpenAiMessage},
                    &request->chat.messages);
       NameToolAnswers(&request->chat.messages);
       ReadContinuation(fields, "messages", request);
@@ -146,16 +146,16 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
     }
     fields->Int("n", 1, kMaxChoices, &request->n);
     ReadSampling(fields, request);
-    ReadLogprobs(fields, kind, &request->sampling.top_logprobs);
+    ReadOpenAiLogprobs(fields, kind, &request->sampling.top_logprobs);
     ReadStopStrings(fields, "stop", &request->stop);
     ReadStopTokens(fields, &request->stop);
-    ReadLimit(fields, request);
+    ReadTokenLimit(fields, request);
     ReadStreaming(fields, request);
     fields->Bool("receipt", &request->receipt);
     ReadSpeculation(fields, request);
     ReadOutputFormat(body, fields, &request->format);
     ReadFormatsOfOthers(body, fields, &request->format);
-    ReadHarmless(fields, kind);
+    ReadHarmlessOpenAi(fields, kind);
     if (request->choices() > kMaxChoices) {
       fields->Fail("n", fmt::format("{} prompts times 'n' of {} are more than {} choices",
                                     request->prompts.size(), request->n, kMaxChoices));
@@ -170,7 +170,7 @@ const Door& ChatDoor() {
                                  .id_prefix = "chatcmpl-",
                                  .prompt = "messages",
                                  .limit = "max_tokens",
-                                 .read = Read<ApiKind::kChat>,
+                                 .read = ReadOpenAiGeneration<ApiKind::kChat>,
                                  .writer = OpenAiWriter,
                                  .error = OpenAiError};
   return kDoor;
@@ -181,7 +181,7 @@ const Door& CompletionDoor() {
                                  .id_prefix = "cmpl-",
                                  .prompt = "prompt",
                                  .limit = "max_tokens",
-                                 .read = Read<ApiKind::kCompletion>,
+                                 .read = ReadOpenAiGeneration<ApiKind::kCompletion>,
                                  .writer = OpenAiWriter,
                                  .error = OpenAiError};
   return kDoor;

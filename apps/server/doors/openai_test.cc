@@ -14,22 +14,20 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-constexpr char kMessages[] = R"("messages":[{"role":"user","content":"Hi"}])";
-
-Result<ApiRequest> Chat(const std::string& more) {
-  const std::string body = std::string("{") + kMessages + (more.empty() ? "" : "," + more) + "}";
+Result<ApiRequest> ReadChat(const std::string& more) {
+  const std::string body = std::string("{") + kGreeting + (more.empty() ? "" : "," + more) + "}";
   return ChatDoor().read(body, {});
 }
 
 ApiRequest GoodChat(const std::string& more) {
-  Result<ApiRequest> request = Chat(more);
+  Result<ApiRequest> request = ReadChat(more);
   EXPECT_TRUE(request.ok()) << more << ": " << request.error().message;
   return *request;
 }
 
 void ExpectChatRefused(const std::string& more, const std::string& field,
                        const std::string& saying) {
-  ExpectRefused(ChatDoor(), std::string("{") + kMessages + "," + more + "}", field, saying);
+  ExpectRefused(ChatDoor(), std::string("{") + kGreeting + "," + more + "}", field, saying);
 }
 
 TEST(OpenAi, Datastore) {
@@ -78,7 +76,7 @@ TEST(OpenAi, WhatIsLeftOutIsTheDefault) {
   defaults.sampling.temperature = 0.5F;
   defaults.sampling.top_k = 12;
   const Result<ApiRequest> chat =
-      ChatDoor().read(std::string("{") + kMessages + ",\"top_k\":null}", defaults);
+      ChatDoor().read(std::string("{") + kGreeting + ",\"top_k\":null}", defaults);
   ASSERT_TRUE(chat.ok());
   EXPECT_FLOAT_EQ(chat.value().sampling.temperature, 0.5F);
   EXPECT_EQ(chat.value().sampling.top_k, 12);
@@ -211,7 +209,7 @@ TEST(OpenAi, UnknownFieldsAreNotedOrRefused) {
       R"("tempersture":1,"stream":true,"stream_options":{"usage":true},"suffix":null)";
   EXPECT_THAT(GoodChat(more).ignored, UnorderedElementsAre("tempersture", "stream_options.usage"));
   const Result<ApiRequest> strict =
-      ChatDoor().read(std::string("{") + kMessages + "," + more + "}", {.strict_fields = true});
+      ChatDoor().read(std::string("{") + kGreeting + "," + more + "}", {.strict_fields = true});
   ASSERT_FALSE(strict.ok());
   EXPECT_EQ(strict.error().field, "stream_options.usage");
   EXPECT_THAT(strict.error().message, HasSubstr("not a field that this server supports"));
@@ -274,15 +272,15 @@ TEST(OpenAi, ThoughtsHaveABudget) {
                     "thinking_token_budget", "differ");
 }
 
-constexpr char kTools[] =
+constexpr char kOpenAiTools[] =
     R"("tools":[{"type":"function","function":{"name":"weather","description":"Of a place.",)"
     R"("parameters":{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer"}},)"
     R"("required":["b"]},"strict":true}},{"type":"function","function":{"name":"now"}}])";
 
-std::string WithTools(const std::string& more) { return kTools + ("," + more); }
+std::string WithTools(const std::string& more) { return kOpenAiTools + ("," + more); }
 
 TEST(OpenAi, ToolsGoToTheTemplateAsTheyCame) {
-  const ApiRequest request = GoodChat(kTools);
+  const ApiRequest request = GoodChat(kOpenAiTools);
   EXPECT_THAT(request.chat.tools, HasSubstr(R"("properties":{"b":{"type":"string"},"a":)"));
   ASSERT_EQ(request.tools.size(), 2U);
   EXPECT_EQ(request.tools[0].name, "weather");
@@ -346,7 +344,7 @@ TEST(OpenAi, CallsAndTheirAnswersAreTurns) {
 }
 
 // An answer that thinks, speaks and calls twice.
-std::vector<Burst> CallingBursts() {
+std::vector<Burst> OpenAiCallingBursts() {
   using Kind = ChatPart::Kind;
   std::vector<Burst> bursts(3);
   bursts[0].parts = {{Kind::kReasoning, "Hm."}, {Kind::kContent, "See"}};
@@ -356,7 +354,7 @@ std::vector<Burst> CallingBursts() {
   return bursts;
 }
 
-std::string AnswerOf(const ApiRequest& request, std::vector<Burst> bursts) {
+std::string OpenAiAnswer(const ApiRequest& request, std::vector<Burst> bursts) {
   const auto writer = ChatDoor().writer(request, {.id = "chatcmpl-1", .model = "m"}, nullptr);
   std::string out;
   writer->Start({}, &out);
@@ -366,7 +364,7 @@ std::string AnswerOf(const ApiRequest& request, std::vector<Burst> bursts) {
 }
 
 TEST(OpenAi, CallsInAWholeReply) {
-  const OrderedJson reply = OrderedJson::parse(AnswerOf({}, CallingBursts()));
+  const OrderedJson reply = OrderedJson::parse(OpenAiAnswer({}, OpenAiCallingBursts()));
   const OrderedJson& choice = reply["choices"][0];
   EXPECT_EQ(choice["finish_reason"], "tool_calls");
   const OrderedJson& message = choice["message"];
@@ -387,7 +385,7 @@ TEST(OpenAi, CallsAsEventsComeToTheSame) {
   std::string content;
   std::string reasoning;
   std::string finish;
-  std::string stream = AnswerOf(request, CallingBursts());
+  std::string stream = OpenAiAnswer(request, OpenAiCallingBursts());
   stream.resize(stream.find("data: [DONE]"));
   for (const NamedEvent& event : Events(stream)) {
     const OrderedJson& choice = event.data["choices"][0];
@@ -403,7 +401,8 @@ TEST(OpenAi, CallsAsEventsComeToTheSame) {
             call["function"]["arguments"].get<std::string>();
     }
   }
-  const OrderedJson whole = OrderedJson::parse(AnswerOf({}, CallingBursts()))["choices"][0];
+  const OrderedJson whole =
+      OrderedJson::parse(OpenAiAnswer({}, OpenAiCallingBursts()))["choices"][0];
   for (OrderedJson& call : calls) call.erase("index");
   EXPECT_EQ(calls, whole["message"]["tool_calls"]);
   EXPECT_EQ(content, whole["message"]["content"]);

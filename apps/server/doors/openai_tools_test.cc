@@ -10,13 +10,15 @@ using ::testing::IsEmpty;
 
 constexpr char kUser[] = R"({"role":"user","content":"Hi"})";
 
-std::string Body(const std::string& messages, const std::string& more) {
+std::string ToolsBody(const std::string& messages, const std::string& more) {
   return R"({"messages":[)" + messages + "]" + (more.empty() ? "" : "," + more) + "}";
 }
 
-ApiRequest Chat(const std::string& more) { return MustRead(ChatDoor(), Body(kUser, more)); }
+ApiRequest ToolsChat(const std::string& more) {
+  return MustRead(ChatDoor(), ToolsBody(kUser, more));
+}
 ApiRequest Turns(const std::string& messages, const std::string& more = "") {
-  return MustRead(ChatDoor(), Body(messages, more));
+  return MustRead(ChatDoor(), ToolsBody(messages, more));
 }
 
 std::vector<std::string> NamesOf(const ApiRequest& request) {
@@ -32,21 +34,22 @@ constexpr char kMixed[] =
     R"({"function":{"name":"g"}}])";
 
 TEST(OpenAiTools, ThoseOfOtherTypesAreLeftOutAndNamed) {
-  const ApiRequest request = Chat(kMixed);
+  const ApiRequest request = ToolsChat(kMixed);
   EXPECT_THAT(NamesOf(request), ElementsAre("f", "g"));
   EXPECT_EQ(OrderedJson::parse(request.chat.tools).size(), 2U);
   EXPECT_THAT(request.ignored, ElementsAre("tools[0].type=web_search", "tools[1].type=custom"));
   // A template is told of no tools where there are none left.
-  EXPECT_EQ(Chat(R"("tools":[{"type":"web_search"}])").chat.tools, "");
+  EXPECT_EQ(ToolsChat(R"("tools":[{"type":"web_search"}])").chat.tools, "");
   // They are known: where unknown fields are refused, these are not.
-  const Result<ApiRequest> strict = ChatDoor().read(Body(kUser, kMixed), {.strict_fields = true});
+  const Result<ApiRequest> strict =
+      ChatDoor().read(ToolsBody(kUser, kMixed), {.strict_fields = true});
   ASSERT_TRUE(strict.ok()) << strict.error().message;
   EXPECT_EQ(strict->ignored, request.ignored);
 }
 
 TEST(OpenAiTools, AFunctionThatNamesNoMembersTakesNone) {
   const auto parameters = [](const std::string& schema) {
-    const ApiRequest request = Chat(
+    const ApiRequest request = ToolsChat(
         R"("tools":[{"type":"function","function":{"name":"f","parameters":)" + schema + "}}]");
     // The template is told what was sent.
     EXPECT_EQ(OrderedJson::parse(request.chat.tools)[0]["function"]["parameters"],
@@ -73,7 +76,7 @@ TEST(OpenAiTools, AFunctionThatNamesNoMembersTakesNone) {
 TEST(OpenAiTools, AChoiceThatNeedsOneOfThoseIsRefused) {
   const auto refused = [](const std::string& choice, const std::string& field,
                           const std::string& saying) {
-    ExpectRefused(ChatDoor(), Body(kUser, std::string(kMixed) + R"(,"tool_choice":)" + choice),
+    ExpectRefused(ChatDoor(), ToolsBody(kUser, std::string(kMixed) + R"(,"tool_choice":)" + choice),
                   field, saying);
   };
   refused(R"({"type":"web_search"})", "tool_choice.type", "'web_search' is none of the tools");
@@ -81,7 +84,7 @@ TEST(OpenAiTools, AChoiceThatNeedsOneOfThoseIsRefused) {
   refused(R"({"type":"function","function":{"name":"apply_patch"}})", "tool_choice",
           "tools of other kinds are left out");
   ExpectRefused(ChatDoor(),
-                Body(kUser, R"("tools":[{"type":"web_search"}],"tool_choice":"required")"),
+                ToolsBody(kUser, R"("tools":[{"type":"web_search"}],"tool_choice":"required")"),
                 "tool_choice", "no function among those sent");
 }
 
@@ -91,19 +94,19 @@ TEST(OpenAiTools, OfTheAllowedOnesTheTemplateIsTold) {
            R"("mode":")" + mode + R"(","tools":[)" + names + "]}}";
   };
   const std::string g = R"({"type":"function","function":{"name":"g"}},{"type":"web_search"})";
-  const ApiRequest request = Chat(allowed("auto", g));
+  const ApiRequest request = ToolsChat(allowed("auto", g));
   EXPECT_THAT(NamesOf(request), ElementsAre("g"));
   EXPECT_FALSE(request.must_call);
   EXPECT_EQ(OrderedJson::parse(request.chat.tools)[0]["function"]["name"], "g");
-  EXPECT_TRUE(Chat(allowed("required", g)).must_call);
-  ExpectRefused(ChatDoor(), Body(kUser, allowed("required", R"({"type":"mcp"})")),
+  EXPECT_TRUE(ToolsChat(allowed("required", g)).must_call);
+  ExpectRefused(ChatDoor(), ToolsBody(kUser, allowed("required", R"({"type":"mcp"})")),
                 "tool_choice.allowed_tools.mode", "no function");
 }
 
 TEST(OpenAiTools, NamesAreAsLongAsAnyApiHasThem) {
   const auto named = [](std::size_t length) {
-    return Body(kUser, R"("tools":[{"type":"function","function":{"name":")" +
-                           std::string(length, 'a') + R"("}}])");
+    return ToolsBody(kUser, R"("tools":[{"type":"function","function":{"name":")" +
+                                std::string(length, 'a') + R"("}}])");
   };
   EXPECT_TRUE(ChatDoor().read(named(128), {}).ok());
   EXPECT_FALSE(ChatDoor().read(named(257), {}).ok());
@@ -112,16 +115,16 @@ TEST(OpenAiTools, NamesAreAsLongAsAnyApiHasThem) {
 TEST(OpenAiTools, OldFunctions) {
   const std::string functions =
       R"("functions":[{"name":"f","description":"d","parameters":{"type":"object"}},{"name":"g"}])";
-  const ApiRequest request = Chat(functions + R"(,"function_call":{"name":"g"})");
+  const ApiRequest request = ToolsChat(functions + R"(,"function_call":{"name":"g"})");
   EXPECT_TRUE(request.must_call && request.one_call && request.old_calls);
   EXPECT_THAT(NamesOf(request), ElementsAre("g"));
   EXPECT_EQ(OrderedJson::parse(request.chat.tools)[0]["function"]["description"], "d");
   EXPECT_THAT(request.ignored, IsEmpty());
-  EXPECT_THAT(NamesOf(Chat(functions + R"(,"function_call":"none")")), IsEmpty());
-  EXPECT_THAT(NamesOf(Chat(functions + R"(,"function_call":"auto")")), ElementsAre("f", "g"));
-  ExpectRefused(ChatDoor(), Body(kUser, functions + R"(,"function_call":{"name":"x"})"),
+  EXPECT_THAT(NamesOf(ToolsChat(functions + R"(,"function_call":"none")")), IsEmpty());
+  EXPECT_THAT(NamesOf(ToolsChat(functions + R"(,"function_call":"auto")")), ElementsAre("f", "g"));
+  ExpectRefused(ChatDoor(), ToolsBody(kUser, functions + R"(,"function_call":{"name":"x"})"),
                 "function_call", "'function_call' names 'x'");
-  ExpectRefused(ChatDoor(), Body(kUser, functions + "," + kMixed), "functions", "new form");
+  ExpectRefused(ChatDoor(), ToolsBody(kUser, functions + "," + kMixed), "functions", "new form");
 }
 
 // An answer that calls `f`, whole or as the deltas of its stream.
@@ -143,7 +146,7 @@ std::vector<OrderedJson> Called(ApiRequest request) {
 }
 
 TEST(OpenAiTools, OldFunctionsAreCalledInTheOldForm) {
-  ApiRequest request = Chat(R"("functions":[{"name":"f"}])");
+  ApiRequest request = ToolsChat(R"("functions":[{"name":"f"}])");
   const OrderedJson whole = Called(request)[0];
   EXPECT_EQ(whole["finish_reason"], "function_call");
   EXPECT_EQ(whole["message"]["function_call"].dump(), R"({"name":"f","arguments":"{\"a\":1}"})");
@@ -206,31 +209,31 @@ TEST(OpenAiTurns, TheLastOfTheAssistantsIsGoneOnWith) {
   EXPECT_TRUE(Turns(kBegun, R"("continue_final_message":true,"add_generation_prompt":false)")
                   .chat.continues_last);
   EXPECT_THAT(Turns(kBegun).ignored, IsEmpty());
-  EXPECT_FALSE(Chat("").chat.continues_last);
+  EXPECT_FALSE(ToolsChat("").chat.continues_last);
   // Who says so has a turn of its own begun.
   EXPECT_FALSE(Turns(kBegun, R"("add_generation_prompt":true)").chat.continues_last);
   EXPECT_FALSE(Turns(kBegun, R"("continue_final_message":false)").chat.continues_last);
   // A turn that calls is whole.
   EXPECT_FALSE(Turns(R"({"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f"}}]})")
                    .chat.continues_last);
-  EXPECT_THAT(Chat(R"("add_generation_prompt":false)").chat.variables,
+  EXPECT_THAT(ToolsChat(R"("add_generation_prompt":false)").chat.variables,
               HasSubstr(R"("add_generation_prompt":false)"));
-  ExpectRefused(ChatDoor(), Body(kUser, R"("continue_final_message":true)"),
+  ExpectRefused(ChatDoor(), ToolsBody(kUser, R"("continue_final_message":true)"),
                 "continue_final_message", "to end with a turn of the assistant's");
   ExpectRefused(ChatDoor(),
-                Body(kBegun, R"("continue_final_message":true,"add_generation_prompt":true)"),
+                ToolsBody(kBegun, R"("continue_final_message":true,"add_generation_prompt":true)"),
                 "add_generation_prompt", "give one of them");
 }
 
 TEST(OpenAiTurns, WhatTheAnswerMayTurnOutToBe) {
-  EXPECT_EQ(Chat(R"("prediction":{"type":"content","content":"Once"})").prediction, "Once");
-  EXPECT_EQ(Chat(R"("prediction":{"type":"content","content":[{"type":"text","text":"On"},)"
-                 R"({"type":"text","text":"ce"}]})")
+  EXPECT_EQ(ToolsChat(R"("prediction":{"type":"content","content":"Once"})").prediction, "Once");
+  EXPECT_EQ(ToolsChat(R"("prediction":{"type":"content","content":[{"type":"text","text":"On"},)"
+                      R"({"type":"text","text":"ce"}]})")
                 .prediction,
             "Once");
-  ExpectRefused(ChatDoor(), Body(kUser, R"("prediction":{"type":"text","content":"a"})"),
+  ExpectRefused(ChatDoor(), ToolsBody(kUser, R"("prediction":{"type":"text","content":"a"})"),
                 "prediction.type", "content");
-  const ApiRequest request = Chat(R"("prediction":{"type":"content","content":"Once"})");
+  const ApiRequest request = ToolsChat(R"("prediction":{"type":"content","content":"Once"})");
   Ending ending = EndingBy(FinishReason::kEndOfSequence);
   ending.stats.proposed = 5;
   ending.stats.accepted = 3;
@@ -240,12 +243,12 @@ TEST(OpenAiTurns, WhatTheAnswerMayTurnOutToBe) {
 }
 
 TEST(OpenAiFields, WhatIsNotHonouredIsNamed) {
-  EXPECT_THAT(Chat(R"("user":"u","metadata":{},"service_tier":"auto","store":false,)"
-                   R"("verbosity":"medium","prompt_cache_key":"k","safety_identifier":"s")")
+  EXPECT_THAT(ToolsChat(R"("user":"u","metadata":{},"service_tier":"auto","store":false,)"
+                        R"("verbosity":"medium","prompt_cache_key":"k","safety_identifier":"s")")
                   .ignored,
               IsEmpty());
   EXPECT_THAT(
-      Chat(R"("service_tier":"flex","store":true,"verbosity":"low","web_search_options":{})")
+      ToolsChat(R"("service_tier":"flex","store":true,"verbosity":"low","web_search_options":{})")
           .ignored,
       ElementsAre("service_tier=flex", "verbosity=low", "web_search_options=a search",
                   "store=true"));

@@ -51,7 +51,7 @@ void ReadDocuments(FieldReader* fields, std::string_view name, RankWish* wish) {
   }
 }
 
-Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
+Result<ApiRequest> ReadRerank(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [](FieldReader* fields, ApiRequest* request) {
     RankWish& wish = request->rank.emplace();
     if (!fields->String("query", &wish.query) || wish.query.empty()) {
@@ -152,7 +152,7 @@ const Door& RerankDoor() {
                              .id_prefix = "",
                              .prompt = "documents",
                              .limit = "documents",
-                             .read = Read,
+                             .read = ReadRerank,
                              .writer = RankWriter::Make,
                              .error = LlamaCppDoor().error};
   return kDoor;

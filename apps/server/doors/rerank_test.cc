@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ApiRequest Read(const std::string& body) { return MustRead(RerankDoor(), body); }
+ApiRequest ReadRerankBody(const std::string& body) { return MustRead(RerankDoor(), body); }
 
 Burst Said(int choice, float logprob, int prompt_tokens) {
   Burst burst{.choice = choice};
@@ -19,7 +19,7 @@ Burst Said(int choice, float logprob, int prompt_tokens) {
 }
 
 // What is answered where the model says so of three documents.
-OrderedJson Answer(const ApiRequest& request) {
+OrderedJson RerankAnswer(const ApiRequest& request) {
   const auto writer = RerankDoor().writer(request, {.model = "m"}, nullptr);
   std::string out;
   const float yes[] = {-3, -0.5F, -1};
@@ -33,7 +33,7 @@ OrderedJson Answer(const ApiRequest& request) {
 
 TEST(RerankDoor, AsksTwiceAboutEachDocument) {
   const ApiRequest request =
-      Read(R"({"query":"Q","documents":["A",{"text":"B"}],"top_n":1,"instruction":"I"})");
+      ReadRerankBody(R"({"query":"Q","documents":["A",{"text":"B"}],"top_n":1,"instruction":"I"})");
   ASSERT_EQ(request.prompts.size(), 4U);
   EXPECT_EQ(std::get<std::string>(request.prompts[1]), "<Instruct>: I\n<Query>: Q\n<Document>: B");
   EXPECT_EQ(std::get<std::string>(request.prompts[3]), std::get<std::string>(request.prompts[1]));
@@ -44,7 +44,8 @@ TEST(RerankDoor, AsksTwiceAboutEachDocument) {
 }
 
 TEST(RerankDoor, TheBestComeFirst) {
-  const OrderedJson all = Answer(Read(R"({"query":"Q","documents":["A","B","C"]})"));
+  const OrderedJson all =
+      RerankAnswer(ReadRerankBody(R"({"query":"Q","documents":["A","B","C"]})"));
   EXPECT_EQ(all["usage"]["prompt_tokens"], 33);
   ASSERT_EQ(all["results"].size(), 3U);
   EXPECT_EQ(all["results"][0]["index"], 1);
@@ -53,13 +54,13 @@ TEST(RerankDoor, TheBestComeFirst) {
   EXPECT_EQ(all["results"][1]["relevance_score"], 0.5);
   EXPECT_FALSE(all["results"][0].contains("document"));
 
-  const OrderedJson best =
-      Answer(Read(R"({"query":"Q","documents":["A","B","C"],"top_n":2,"return_documents":true})"));
+  const OrderedJson best = RerankAnswer(ReadRerankBody(
+      R"({"query":"Q","documents":["A","B","C"],"top_n":2,"return_documents":true})"));
   ASSERT_EQ(best["results"].size(), 2U);
   EXPECT_EQ(best["results"][0]["document"]["text"], "B");
 
   const OrderedJson plain =
-      Answer(Read(R"({"query":"Q","texts":["A","B","C"],"return_text":true})"));
+      RerankAnswer(ReadRerankBody(R"({"query":"Q","texts":["A","B","C"],"return_text":true})"));
   ASSERT_EQ(plain.size(), 3U);
   EXPECT_EQ(plain[0]["text"], "B");
   EXPECT_EQ(plain[1]["score"], 0.5);

@@ -97,8 +97,8 @@ class ItemReader {
     constexpr std::string_view kTypes[] = {"reasoning_text", "summary_text"};
     std::string thoughts;
     std::string summary;
-    ReadText(item, "content", kTypes, &thoughts);
-    ReadText(item, "summary", kTypes, &summary);
+    ReadTextField(item, "content", kTypes, &thoughts);
+    ReadTextField(item, "summary", kTypes, &summary);
     SkipFields(item, {"encrypted_content"});
     if (thoughts.empty()) thoughts = std::move(summary);
     if (thoughts.empty()) return;
@@ -198,7 +198,7 @@ void ReadTextOptions(std::string_view body, FieldReader* fields, ApiRequest* req
 }
 
 // `include` says whether log-probabilities are wanted, `top_logprobs` how many others there are.
-void ReadLogprobs(FieldReader* body, SamplingParams* sampling) {
+void ReadResponsesLogprobs(FieldReader* body, SamplingParams* sampling) {
   int top = 0;
   bool wanted = body->Int("top_logprobs", 0, kMaxTopLogprobs, &top) && top > 0;
   if (const Json* include = body->Find("include"); include != nullptr) {
@@ -229,7 +229,7 @@ void RefuseUnserved(FieldReader* body) {
   }
 }
 
-void ReadHarmless(FieldReader* body, Json* repeated) {
+void ReadHarmlessResponses(FieldReader* body, Json* repeated) {
   bool flag = false;
   if (const Json* metadata = body->Find("metadata"); metadata != nullptr) {
     if (!metadata->is_object()) body->Refuse("metadata", "an object");
@@ -256,7 +256,7 @@ void ReadEffort(FieldReader* body, ApiRequest* request) {
   fields.Close();
 }
 
-Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
+Result<ApiRequest> ReadResponses(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [&, body](FieldReader* fields, ApiRequest* request) {
     request->repeated = Json::object();
     ReadInput(fields, defaults, request);
@@ -266,7 +266,7 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
     ReadTemplateVariables(fields, request);
     ReadMaxTokens(fields, "max_output_tokens", &request->stop.max_tokens);
     ReadSampling(fields, request);
-    ReadLogprobs(fields, &request->sampling);
+    ReadResponsesLogprobs(fields, &request->sampling);
     ReadStopStrings(fields, "stop", &request->stop);
     ReadStopTokens(fields, &request->stop);
     ReadOutputFormat(body, fields, &request->format);
@@ -276,7 +276,7 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
     ReadSpeculation(fields, request);
     ReadKeeping(fields, &request->keep);
     RefuseUnserved(fields);
-    ReadHarmless(fields, &request->repeated);
+    ReadHarmlessResponses(fields, &request->repeated);
   });
 }
 
@@ -287,7 +287,7 @@ const Door& ResponsesDoor() {
                                  .id_prefix = "resp_",
                                  .prompt = "input",
                                  .limit = "max_output_tokens",
-                                 .read = Read,
+                                 .read = ReadResponses,
                                  .writer = ResponseItemsWriter,
                                  .error = OpenAiError};
   return kDoor;

@@ -169,7 +169,7 @@ TEST(ResponsesDoor, CallsAndTheirAnswersAreItems) {
   EXPECT_TRUE(request.must_call && request.one_call && request.tools.at(0).strict);
 }
 
-std::string AnswerOf(const ApiRequest& request) {
+std::string ResponsesAnswer(const ApiRequest& request) {
   using Kind = ChatPart::Kind;
   const auto writer = ResponsesDoor().writer(request, {.id = "resp_1", .model = "m"}, nullptr);
   std::string out;
@@ -188,7 +188,7 @@ std::string AnswerOf(const ApiRequest& request) {
 
 TEST(ResponsesDoor, AStreamOfItemsComesToTheWholeReply) {
   const auto whole =
-      OrderedJson::parse(AnswerOf(MustRead(ResponsesDoor(), R"({"input":"Hi"})")))["output"];
+      OrderedJson::parse(ResponsesAnswer(MustRead(ResponsesDoor(), R"({"input":"Hi"})")))["output"];
   ASSERT_EQ(whole.size(), 4U);
   EXPECT_EQ(whole[0]["type"], "reasoning");
   EXPECT_EQ(whole[0]["content"][0]["text"], "Hm.");
@@ -199,7 +199,7 @@ TEST(ResponsesDoor, AStreamOfItemsComesToTheWholeReply) {
   OrderedJson items = OrderedJson::array();
   std::string texts;
   for (const NamedEvent& event :
-       Events(AnswerOf(MustRead(ResponsesDoor(), R"({"input":"Hi","stream":true})")))) {
+       Events(ResponsesAnswer(MustRead(ResponsesDoor(), R"({"input":"Hi","stream":true})")))) {
     if (event.name.ends_with(".delta")) {
       EXPECT_EQ(event.data["output_index"], items.size());
       texts += event.data["delta"];

@@ -1,16 +1,12 @@
 #include "server/http/request_rules.h"
 
-#include <strings.h>
-
 #include <algorithm>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace foretoken::server {
 namespace {
-
-bool Same(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -39,7 +35,7 @@ std::string PercentDecoded(std::string_view text) {
 
 std::string_view HttpHead::Field(std::string_view name) const {
   for (const auto& [field, value] : fields) {
-    if (Same(field, name)) return value;
+    if (EqualIgnoringCase(field, name)) return value;
   }
   return {};
 }
@@ -63,7 +59,7 @@ HttpHead HeadOf(const boost::beast::http::request<boost::beast::http::string_bod
   // The form with a host (RFC 9112, 3.2.2): that host counts, whatever the Host field says.
   std::optional<std::string> host;
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!Same(target.substr(0, scheme.size()), scheme)) continue;
+    if (!EqualIgnoringCase(target.substr(0, scheme.size()), scheme)) continue;
     target.remove_prefix(scheme.size());
     const std::size_t end = std::min(target.size(), target.find_first_of("/?"));
     host = target.substr(0, end);
@@ -77,7 +73,7 @@ HttpHead HeadOf(const boost::beast::http::request<boost::beast::http::string_bod
   if (head.path.empty()) head.path.push_back('/');
   for (const auto& field : message) {
     head.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
-    if (host.has_value() && Same(head.fields.back().first, "Host")) {
+    if (host.has_value() && EqualIgnoringCase(head.fields.back().first, "Host")) {
       head.fields.back().second = *host;
     }
   }
@@ -86,8 +82,9 @@ HttpHead HeadOf(const boost::beast::http::request<boost::beast::http::string_bod
 
 std::optional<RuleBroken> BrokenRule(const HttpHead& head, unsigned version) {
   const auto count = [&head](std::string_view name) {
-    return std::count_if(head.fields.begin(), head.fields.end(),
-                         [name](const auto& field) { return Same(field.first, name); });
+    return std::count_if(head.fields.begin(), head.fields.end(), [name](const auto& field) {
+      return EqualIgnoringCase(field.first, name);
+    });
   };
   const auto lengths = count("Content-Length");
   const auto encodings = count("Transfer-Encoding");
@@ -102,18 +99,19 @@ std::optional<RuleBroken> BrokenRule(const HttpHead& head, unsigned version) {
     return RuleBroken{400, "Content-Length is a number of bytes, in digits alone"};
   }
   if (encodings > 1 ||
-      (encodings > 0 && (!Same(head.Field("Transfer-Encoding"), "chunked") || version < 11))) {
+      (encodings > 0 &&
+       (!EqualIgnoringCase(head.Field("Transfer-Encoding"), "chunked") || version < 11))) {
     return RuleBroken{400, "the only Transfer-Encoding that this server takes is 'chunked'"};
   }
   if (version >= 11 && count("Host") != 1) {
     return RuleBroken{400, "a request of HTTP/1.1 has one Host field"};
   }
   const std::string_view coding = head.Field("Content-Encoding");
-  if (!coding.empty() && !Same(coding, "identity")) {
+  if (!coding.empty() && !EqualIgnoringCase(coding, "identity")) {
     return RuleBroken{415, "bodies are taken as they are, without a Content-Encoding"};
   }
   const std::string_view expect = head.Field("Expect");
-  if (!expect.empty() && !Same(expect, "100-continue")) {
+  if (!expect.empty() && !EqualIgnoringCase(expect, "100-continue")) {
     return RuleBroken{417, "the only expectation that this server meets is '100-continue'"};
   }
   return std::nullopt;

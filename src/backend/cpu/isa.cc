@@ -13,7 +13,7 @@ namespace {
 bool DotProductIsSlow() { return __builtin_cpu_is("intel"); }
 
 // A set counts only where the operating system saves its registers on a switch of threads.
-std::vector<const cpu::Kernels*> Detect() {
+std::vector<const cpu::Kernels*> DetectKernels() {
   __builtin_cpu_init();
   std::vector<const cpu::Kernels*> kernels = {&cpu::portable::Table()};
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return kernels;
@@ -31,7 +31,7 @@ std::vector<const cpu::Kernels*> Detect() {
 
 #else
 
-std::vector<const cpu::Kernels*> Detect() { return {&cpu::portable::Table()}; }
+std::vector<const cpu::Kernels*> DetectKernels() { return {&cpu::portable::Table()}; }
 
 #endif
 
@@ -52,7 +52,7 @@ const std::vector<const cpu::Kernels*>& PortableKernels() {
 }
 
 const std::vector<const cpu::Kernels*>& AvailableKernels() {
-  static const std::vector<const cpu::Kernels*> kernels = Detect();
+  static const std::vector<const cpu::Kernels*> kernels = DetectKernels();
   return kernels;
 }
 

@@ -28,6 +28,9 @@ endif()
 file(GLOB_RECURSE kernels ${CMAKE_CURRENT_SOURCE_DIR}/backend/cpu/kernels_*.cc)
 # What was read without these flags does not serve.
 set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+# Each defines FT_ISA for the headers that it includes.
+file(GLOB_RECURSE emulations ${CMAKE_CURRENT_SOURCE_DIR}/backend/cpu/*_emulation_test.cc)
+set_source_files_properties(${kernels} ${emulations} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 if(FORETOKEN_BUILD_FUZZERS)
   # No fuzz target computes with kernels, and clang 14 needs two minutes for each of these files

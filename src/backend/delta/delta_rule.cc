@@ -8,16 +8,17 @@ namespace foretoken {
 namespace {
 
 // Beyond, e^x is not a normal number.
-double Exp(double x) { return PortableExp(std::min(std::max(-700.0, x), 700.0)); }
+double BoundedExp(double x) { return PortableExp(std::min(std::max(-700.0, x), 700.0)); }
 
 // log(1 + e^x), which is x to the last bit of a float from here on.
-double Softplus(double x) { return x > 40 ? x : PortableLog(1 + Exp(x)); }
+double Softplus(double x) { return x > 40 ? x : PortableLog(1 + BoundedExp(x)); }
 
 }  // namespace
 
 DeltaGates GatesOf(float write, float forget, float rate, float rate_bias) {
-  return {.decay = static_cast<float>(Exp(-double{rate} * Softplus(double{forget + rate_bias}))),
-          .write = static_cast<float>(1 / (1 + Exp(-double{write})))};
+  return {
+      .decay = static_cast<float>(BoundedExp(-double{rate} * Softplus(double{forget + rate_bias}))),
+      .write = static_cast<float>(1 / (1 + BoundedExp(-double{write})))};
 }
 
 std::size_t DeltaStore::Bytes(const DeltaShape& shape, int layers, std::int64_t blocks) {

@@ -17,7 +17,7 @@ class DeltaRuleTest : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(All, DeltaRuleTest, testing::ValuesIn(Subjects()),
                          [](const auto& param) { return param.param.Name(); });
 
-constexpr DeltaShape kShapes[] = {
+constexpr DeltaShape kDeltaShapes[] = {
     {.key_heads = 2, .value_heads = 4, .key_dim = 8, .value_dim = 16, .taps = 4},
     {.key_heads = 1, .value_heads = 1, .key_dim = 5, .value_dim = 7, .taps = 1},
     {.key_heads = 3, .value_heads = 3, .key_dim = 20, .value_dim = 52, .taps = 3},
@@ -123,7 +123,7 @@ std::vector<std::vector<float>> Alone(Backend* backend, const DeltaShape& shape,
 TEST_P(DeltaRuleTest, AgreesWithTheReference) {
   const auto backend = Make();
   const auto reference = Reference();
-  for (const DeltaShape& shape : kShapes) {
+  for (const DeltaShape& shape : kDeltaShapes) {
     std::vector<std::uint32_t> nodes(70);
     std::iota(nodes.begin(), nodes.end(), 100);
     const auto outputs = Alone(backend.get(), shape, nodes);
@@ -140,7 +140,7 @@ TEST_P(DeltaRuleTest, ARowHasTheSameBitsOnEveryWayToIt) {
   ThreadPool pool(AvailableCores());
   const auto backend = Make(&pool);
   for (std::uint32_t seed = 0; seed < 8; ++seed) {
-    const DeltaShape& shape = kShapes[seed % std::size(kShapes)];
+    const DeltaShape& shape = kDeltaShapes[seed % std::size(kDeltaShapes)];
     Decoding decoding(backend.get(), shape, Shuffled(seed));
     std::mt19937 random(seed);
     std::uint32_t next_node = 1000;
@@ -255,7 +255,7 @@ int Applied(const DeltaWalk& walk) {
 TEST(DeltaWalk, BeginsWhereTheLastOneWas) {
   const std::vector<std::int32_t> table = {2, 0, 1};
   const std::int32_t* tables[] = {table.data()};
-  DeltaStore store = DeltaStore::Allocate(kShapes[0], 1, 3);
+  DeltaStore store = DeltaStore::Allocate(kDeltaShapes[0], 1, 3);
   std::vector<std::int8_t>& applied = store.applied;
   DeltaWalk walk;
   const auto plan = [&](std::int32_t begin, std::int32_t count) {
@@ -294,7 +294,7 @@ TEST(DeltaWalk, TakesEachPositionOfATreeInOnce) {
                         {{0, 0, 0, 0, 1, 2, 3, 4}, 5, 2},
                         {{0, 0, 1, 1, 2, 2, 3, 4, 5, 6}, 7, 3}};
   for (const Case& each : cases) {
-    DeltaStore store = DeltaStore::Allocate(kShapes[0], 1, 3);
+    DeltaStore store = DeltaStore::Allocate(kDeltaShapes[0], 1, 3);
     store.applied[1] = 8;  // The state before the root.
     std::vector<RowPlace> rows = {{40, 40, 0, 41, 0}};
     std::vector<std::vector<std::int32_t>> paths = {{}};

@@ -40,7 +40,7 @@ float ClampedSwish(float gate, float up) {
   return least / (1.0F + e) * (kept + 1.0F);
 }
 
-void Softmax(const float* x, int count, float* out) {
+void PortableSoftmax(const float* x, int count, float* out) {
   const float largest = *std::max_element(x, x + count);
   Lanes sums = {};
   for (int i = 0; i < count; ++i) {
@@ -51,9 +51,11 @@ void Softmax(const float* x, int count, float* out) {
   for (int i = 0; i < count; ++i) out[i] /= sum;
 }
 
-float Sigmoid(float x) { return 1.0F / (1.0F + reference::Exp(std::min(0.0F - x, 88.0F))); }
+float PortableSigmoid(float x) { return 1.0F / (1.0F + reference::Exp(std::min(0.0F - x, 88.0F))); }
 
-void Sigmoids(const float* x, int count, float* out) { std::transform(x, x + count, out, Sigmoid); }
+void PortableSigmoids(const float* x, int count, float* out) {
+  std::transform(x, x + count, out, PortableSigmoid);
+}
 
 // A row of inputs as each kind of weights takes them.
 struct InputRow {
@@ -170,7 +172,7 @@ class PortableReference final : public Backend {
 
   void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) override {
     for (int r = 0; r < rows; ++r, x += width, y += width) {
-      const float part = Sigmoid(gates[r]);
+      const float part = PortableSigmoid(gates[r]);
       for (int d = 0; d < width; ++d) y[d] = std::fma(part, x[d], y[d]);
     }
   }
@@ -209,7 +211,8 @@ class PortableReference final : public Backend {
 
   void Route(const Routing& routing, const float* scores, const float* choice_bias, int rows,
              std::int32_t* experts, float* weights) override {
-    router_.Route({Softmax, Sigmoids}, routing, scores, choice_bias, rows, experts, weights);
+    router_.Route({PortableSoftmax, PortableSigmoids}, routing, scores, choice_bias, rows, experts,
+                  weights);
   }
 
   void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,

@@ -5,11 +5,11 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kFirstSlots = 64;
+constexpr std::size_t kFirstEdgeSlots = 64;
 
 }  // namespace
 
-SuffixAutomaton::SuffixAutomaton() : states_(1), edges_(1), slots_(kFirstSlots) {}
+SuffixAutomaton::SuffixAutomaton() : states_(1), edges_(1), slots_(kFirstEdgeSlots) {}
 
 void SuffixAutomaton::Clear() {
   states_.assign(1, {});

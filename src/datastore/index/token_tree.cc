@@ -7,11 +7,11 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kFirstSlots = 64;
+constexpr std::size_t kFirstNodeSlots = 64;
 
 }  // namespace
 
-TokenTree::TokenTree() : nodes_(1), slots_(kFirstSlots) {}
+TokenTree::TokenTree() : nodes_(1), slots_(kFirstNodeSlots) {}
 
 std::size_t TokenTree::SlotOf(std::uint32_t parent, Token token) const {
   const std::uint64_t key = std::uint64_t{parent} << 32 | static_cast<std::uint32_t>(token);

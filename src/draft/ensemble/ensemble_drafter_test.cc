@@ -10,16 +10,16 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 30;
-constexpr int kContext = 700;
-constexpr int kLookahead = 5;
+constexpr int kEnsembleVocabulary = 30;
+constexpr int kEnsembleContext = 700;
+constexpr int kEnsembleLookahead = 5;
 
 class EnsembleTest : public testing::Test {
  protected:
   DrafterParts Parts(std::vector<DrafterId> ids) const {
-    DrafterParts parts{.vocabulary = kVocabulary,
+    DrafterParts parts{.vocabulary = kEnsembleVocabulary,
                        .max_sequences = 2,
-                       .max_context = kContext,
+                       .max_context = kEnsembleContext,
                        .backend = backend_.get()};
     for (const DrafterId id : ids) {
       parts.members.push_back({.id = id, .draft = IsDraftModel(id) ? draft_ : nullptr});
@@ -44,7 +44,7 @@ class EnsembleTest : public testing::Test {
                          .tokens = tokens,
                          .sampling = &sampling_,
                          .history = &history_,
-                         .lookahead = kLookahead,
+                         .lookahead = kEnsembleLookahead,
                          .max_nodes = max_nodes,
                          .row_prices = prices,
                          .proposal = &proposal};
@@ -57,7 +57,7 @@ class EnsembleTest : public testing::Test {
     std::size_t at = 8;
     int rounds = 0;
     int accepted = 0;
-    for (; at + kLookahead + 1 < text.size(); ++rounds) {
+    for (; at + kEnsembleLookahead + 1 < text.size(); ++rounds) {
       const Proposal tree = Propose(drafter, std::span(text).first(at), max_nodes);
       int node = 0;
       while ((node = tree.ChildWith(node, text[at])) != 0) {
@@ -74,8 +74,8 @@ class EnsembleTest : public testing::Test {
   std::vector<Token> OwnText() {
     const auto drafter = MakeModelDrafter(Parts({DrafterId::kModel}).Of({.draft = draft_}));
     std::vector<Token> text = {3, 1, 4, 1, 5, 9, 2, 6};
-    while (text.size() + 40 < kContext) {
-      const Proposal chain = Propose(drafter.get(), text, kLookahead);
+    while (text.size() + 40 < kEnsembleContext) {
+      const Proposal chain = Propose(drafter.get(), text, kEnsembleLookahead);
       text.insert(text.end(), chain.tokens.begin(), chain.tokens.end());
     }
     return text;
@@ -84,9 +84,10 @@ class EnsembleTest : public testing::Test {
   static std::vector<Token> PeriodicText() {
     std::mt19937 random(2);
     std::vector<Token> period(20);
-    for (Token& token : period) token = static_cast<Token>(random() % kVocabulary);
+    for (Token& token : period) token = static_cast<Token>(random() % kEnsembleVocabulary);
     std::vector<Token> text;
-    while (text.size() + 40 < kContext) text.insert(text.end(), period.begin(), period.end());
+    while (text.size() + 40 < kEnsembleContext)
+      text.insert(text.end(), period.begin(), period.end());
     return text;
   }
 
@@ -97,11 +98,11 @@ class EnsembleTest : public testing::Test {
                                                               .heads = 4,
                                                               .kv_heads = 2,
                                                               .head_dim = 8,
-                                                              .vocabulary = kVocabulary,
-                                                              .max_positions = kContext}),
+                                                              .vocabulary = kEnsembleVocabulary,
+                                                              .max_positions = kEnsembleContext}),
                                                  1, backend_.get());
   SamplingParams sampling_{.temperature = 1, .seed = 4};
-  TokenHistory history_{kVocabulary};
+  TokenHistory history_{kEnsembleVocabulary};
 };
 
 TEST_F(EnsembleTest, AcceptsWhatTheBetterMemberDoesOnTextsOfEither) {
@@ -110,21 +111,21 @@ TEST_F(EnsembleTest, AcceptsWhatTheBetterMemberDoesOnTextsOfEither) {
     for (const DrafterId id : {DrafterId::kModel, DrafterId::kNgram}) {
       const DrafterParts parts = Parts({id});
       const auto alone = MakeDrafter(id, parts.Of(parts.members[0]));
-      best = std::max(best, AcceptedPerRound(alone.get(), text, kLookahead));
+      best = std::max(best, AcceptedPerRound(alone.get(), text, kEnsembleLookahead));
     }
-    EXPECT_GT(best, 0.8 * kLookahead);
+    EXPECT_GT(best, 0.8 * kEnsembleLookahead);
     EnsembleDrafter both = Of({DrafterId::kModel, DrafterId::kNgram});
-    EXPECT_GT(AcceptedPerRound(&both, text, 2 * kLookahead), 0.95 * best);
+    EXPECT_GT(AcceptedPerRound(&both, text, 2 * kEnsembleLookahead), 0.95 * best);
     // With no more nodes than one member has, its records must tell which one is worth them.
     EnsembleDrafter tight = Of({DrafterId::kModel, DrafterId::kNgram});
-    EXPECT_GT(AcceptedPerRound(&tight, text, kLookahead), 0.9 * best);
+    EXPECT_GT(AcceptedPerRound(&tight, text, kEnsembleLookahead), 0.9 * best);
   }
 }
 
 TEST_F(EnsembleTest, AMemberThatIsNeverRightIsSeldomAsked) {
   EnsembleDrafter both = Of({DrafterId::kModel, DrafterId::kNgram}, /*level_price=*/0.2);
   const std::vector<Token> text = PeriodicText();
-  (void)AcceptedPerRound(&both, text, 2 * kLookahead);
+  (void)AcceptedPerRound(&both, text, 2 * kEnsembleLookahead);
   EXPECT_LT(both.asked(0), both.asked(1) / 2);
   EXPECT_GE(both.asked(0), both.asked(1) / 30);  // It may become right again.
 }

@@ -22,7 +22,9 @@ Proposal Chain(const std::vector<Token>& tokens) {
   return chain;
 }
 
-std::vector<Token> Tokens(const Proposal& tree) { return {tree.tokens.begin(), tree.tokens.end()}; }
+std::vector<Token> TokensOfTree(const Proposal& tree) {
+  return {tree.tokens.begin(), tree.tokens.end()};
+}
 
 TEST(PathMerge, ATokenOfTwoProposalsIsOneNodeWithTheChildrenOfBoth) {
   PathMerge merge(2);
@@ -46,7 +48,7 @@ TEST(PathMerge, WhatTwoAgreeOnComesBeforeWhatOneSays) {
   merge.Add(2, Chain({4, 6}), Unseen(0.45));
   Proposal tree;
   merge.Best(kNothingSeen, 9, 2, {}, &tree);
-  EXPECT_EQ(Tokens(tree), (std::vector<Token>{4, 1}));  // 0.6975, 0.5; then 5 and 6, 0.314.
+  EXPECT_EQ(TokensOfTree(tree), (std::vector<Token>{4, 1}));  // 0.6975, 0.5; then 5 and 6, 0.314.
 }
 
 TEST(PathMerge, KeepsDepthAndNodes) {
@@ -54,9 +56,9 @@ TEST(PathMerge, KeepsDepthAndNodes) {
   merge.Add(0, Chain({1, 2, 3, 4, 5}), Unseen());
   Proposal tree;
   merge.Best(kNothingSeen, 3, 63, {}, &tree);
-  EXPECT_EQ(Tokens(tree), (std::vector<Token>{1, 2, 3}));
+  EXPECT_EQ(TokensOfTree(tree), (std::vector<Token>{1, 2, 3}));
   merge.Best(kNothingSeen, 9, 2, {}, &tree);
-  EXPECT_EQ(Tokens(tree), (std::vector<Token>{1, 2}));
+  EXPECT_EQ(TokensOfTree(tree), (std::vector<Token>{1, 2}));
   merge.Best(kNothingSeen, 9, 0, {}, &tree);
   EXPECT_EQ(tree.size(), 0);
 }
@@ -127,14 +129,14 @@ TEST(PathMerge, WhatAgreementIsWorthIsSeen) {
   };
   add();
   merge.Best({all, own}, 9, 1, {}, &tree);
-  EXPECT_EQ(Tokens(tree), std::vector<Token>{1});
+  EXPECT_EQ(TokensOfTree(tree), std::vector<Token>{1});
   for (int round = 0; round < 200; ++round) {
     add();
     merge.Compare(std::vector<Token>{round % 3 == 0 ? 1 : 2, 3}, &all, &own);
   }
   add();
   merge.Best({all, own}, 9, 1, {}, &tree);
-  EXPECT_EQ(Tokens(tree), std::vector<Token>{2});
+  EXPECT_EQ(TokensOfTree(tree), std::vector<Token>{2});
   // Alone the second member may be as good as before.
   EXPECT_NEAR(AgreementChances(all, own).Of({.members = AgreementRecord::Bit(1)}, kUsual), kUsual,
               0.01);

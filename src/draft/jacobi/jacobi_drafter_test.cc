@@ -9,7 +9,6 @@ namespace {
 Token ByPlace(std::span<const Token> text) { return static_cast<Token>(text.size() * 3 % 7); }
 
 // It hangs on the token before it, and no wrong guess leads to the right one.
-Token Successor(std::span<const Token> text) { return (text.back() + 1) % 8; }
 
 TEST(Jacobi, GuessesThatHangOnNoOtherAreRightAfterOnePass) {
   ScriptedDecoding decoding(DrafterId::kJacobi, ScriptedDecoding::Sure(ByPlace));

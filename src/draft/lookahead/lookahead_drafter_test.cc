@@ -5,8 +5,6 @@
 namespace foretoken {
 namespace {
 
-Token Successor(std::span<const Token> text) { return (text.back() + 1) % 8; }
-
 ScriptedDecoding Decoding(int window, int guesses, int levels,
                           ScriptedDecoding::Target target = ScriptedDecoding::Sure(Successor)) {
   ScriptedDecoding decoding(DrafterId::kLookahead, std::move(target));

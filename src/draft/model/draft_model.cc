@@ -11,7 +11,6 @@ namespace {
 constexpr std::int64_t kLeastMaskSteps = 1 << 12;
 // Tokens whose scores say what chances the children of a tree's node have.
 constexpr int kScored = 8;
-constexpr std::size_t kFirstCapacity = 4096;  // Tokens; like a sequence's first block list.
 
 // Rows of branches lie in scratch blocks of their own, whose recent parts are referred to as well.
 KvRoom DraftRoom(const ModelConfig& config, int sequences, int context, int scratch) {
@@ -154,7 +153,7 @@ void DraftTrunk::KeepBest(DraftModel& draft) {
 }
 
 void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
-  if (committed_.capacity() == 0) committed_.reserve(kFirstCapacity);
+  if (committed_.capacity() == 0) committed_.reserve(DraftModel::kFirstCapacity);
   const std::int32_t old_root = root();
   StaticVector<std::int8_t, kMaxProposal> kept;
   int node = 0;

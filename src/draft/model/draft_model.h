@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -27,6 +28,8 @@ struct DraftModel {
   static constexpr std::int64_t kMaskSteps = 1 << 18;  ///< As ConstraintCursor counts.
   /// Rows of a sequence's committed tokens in a pass, at most: its KV has room for so many.
   static constexpr int kReadingRows = 256;
+  /// Tokens of a text that has room from the start, like a sequence's first block list.
+  static constexpr std::size_t kFirstCapacity = 4096;
 
   /// Room for `max_sequences` of `max_context` tokens and a proposal each, plus `scratch` slots per
   /// sequence.

@@ -9,8 +9,6 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kFirstCapacity = 4096;  // Tokens; like a sequence's first block list.
-
 // By tokens, or where it has others than the target by text.
 std::unique_ptr<Drafter> MakeUsual(DrafterId id, const DrafterParts& parts) {
   if (parts.text != nullptr) return std::make_unique<TextDrafter>(id, parts);
@@ -71,7 +69,7 @@ void ModelDrafter::Commit(const DraftContext& context, int drafted) {
   if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.laws != nullptr);
   trunk.Rewind(context.tokens, slot.settled, draft_);
   if (helper_ != nullptr) {
-    if (slot.text.capacity() == 0) slot.text.reserve(kFirstCapacity);
+    if (slot.text.capacity() == 0) slot.text.reserve(DraftModel::kFirstCapacity);
     slot.text.resize(static_cast<std::size_t>(trunk.committed()));
     const auto unknown = context.tokens.subspan(slot.text.size());
     slot.text.insert(slot.text.end(), unknown.begin(), unknown.end());

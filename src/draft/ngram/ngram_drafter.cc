@@ -6,7 +6,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kLongestMatch = 3;
+constexpr int kLongestNgramMatch = 3;
 
 // Prompt lookup: the continuation of the latest earlier occurrence of the longest suffix of 3, 2 or
 // 1 tokens, in prompt and output alike. Stateless.
@@ -20,7 +20,7 @@ class NgramDrafter : public Drafter {
   static void Propose(const DraftContext& context) {
     context.proposal->Clear();
     const auto tokens = context.tokens;
-    for (std::size_t length = kLongestMatch; length >= 1; --length) {
+    for (std::size_t length = kLongestNgramMatch; length >= 1; --length) {
       const std::size_t begin = LatestOccurrence(tokens, {}, length);
       if (begin == 0) continue;
       const std::size_t count =

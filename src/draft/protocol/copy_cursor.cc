@@ -14,7 +14,7 @@ constexpr std::size_t kLeastCopied = 2;
 constexpr std::size_t kShortFar = 2;  // Anywhere in the text a single token says too little.
 
 // Whether the `length` tokens before `place` are those that the text ends with.
-bool Matches(std::span<const Token> tokens, std::size_t place, std::size_t length) {
+bool MatchesEnd(std::span<const Token> tokens, std::size_t place, std::size_t length) {
   return place >= length && std::equal(tokens.end() - static_cast<std::ptrdiff_t>(length),
                                        tokens.end(), tokens.begin() + (place - length));
 }
@@ -26,10 +26,10 @@ std::size_t CopyCursor::Near(std::span<const Token> tokens, std::size_t length) 
   const std::size_t high = std::min(anchor_ + kAhead, tokens.size() - 1);
   // What was replaced or left out lies behind the anchor, so that comes first, nearest first.
   for (std::size_t place = anchor_; place <= high; ++place) {
-    if (Matches(tokens, place, length)) return place;
+    if (MatchesEnd(tokens, place, length)) return place;
   }
   for (std::size_t place = anchor_; place-- > low;) {
-    if (Matches(tokens, place, length)) return place;
+    if (MatchesEnd(tokens, place, length)) return place;
   }
   return 0;
 }

@@ -14,9 +14,9 @@ namespace foretoken {
 namespace {
 
 // Work on masks for one proposal, as ConstraintCursor counts: some are far more than a pass.
-constexpr std::int64_t kMaskSteps = 1 << 16;
+constexpr std::int64_t kProposalMaskSteps = 1 << 16;
 constexpr int kAroundEdit = 2;  // Tokens guessed as if one token was inserted or replaced.
-constexpr std::size_t kLongestMatch = 4;
+constexpr std::size_t kLongestCopiedMatch = 4;
 
 // A sequence and what it copies from: its own text and, where its output is predicted, that. A
 // prediction is read as an earlier answer to the same prompt.
@@ -76,7 +76,7 @@ class ProtocolDrafter : public Drafter {
  private:
   // The context's tokens are all that may be copied from.
   void Propose(const CopyCursor& cursor, const DraftContext& context) {
-    steps_ = kMaskSteps;
+    steps_ = kProposalMaskSteps;
     if (Write(cursor, context) || cursor.lost_at() == 0) return;
     const auto most = std::min<std::size_t>(context.tokens.size() - 1, cursor.lost_at() + 1);
     for (std::size_t place = cursor.lost_at(); place <= most; ++place) {
@@ -174,7 +174,7 @@ class ProtocolDrafter : public Drafter {
 
   static std::size_t Continuation(const DraftContext& context, int node) {
     const auto path = PathTokens(*context.proposal, node);
-    for (std::size_t length = kLongestMatch; length >= 1; --length) {
+    for (std::size_t length = kLongestCopiedMatch; length >= 1; --length) {
       const std::size_t place = LatestOccurrence(context.tokens, path, length);
       if (place != 0) return place;
     }

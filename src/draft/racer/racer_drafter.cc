@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kTreeNodes = 4 * kMaxProposal;
+constexpr int kRacerNodes = 4 * kMaxProposal;
 constexpr int kShortestMatch = 2;
 
 // RACER (Zhang et al., 2026, arXiv 2604.14885): one tree of what followed earlier in the text where
@@ -27,7 +27,7 @@ constexpr int kShortestMatch = 2;
 class RacerDrafter : public Drafter {
  public:
   explicit RacerDrafter(int vocabulary)
-      : tree_(HalvingTree(kTreeNodes)),
+      : tree_(HalvingTree(kRacerNodes)),
         matrices_([vocabulary] { return SuccessorMatrix(vocabulary); }) {}
 
   void Propose(std::span<DraftContext> contexts) override {

@@ -5,10 +5,6 @@
 namespace foretoken {
 namespace {
 
-void Descending(std::span<const Token> text, std::span<float> row) {
-  for (int i = 0; i < 8; ++i) row[(text.back() + 1 + i) % 8] = static_cast<float>(8 - i);
-}
-
 // Whether the path of these tokens is there.
 bool Has(const Proposal& proposal, std::initializer_list<Token> path) {
   int node = 0;

@@ -6,7 +6,7 @@ namespace foretoken {
 namespace {
 
 // Some of the tree's nodes have tokens behind which nothing was said yet: others take their places.
-constexpr int kTreeNodes = 4 * kMaxProposal;
+constexpr int kRecycleNodes = 4 * kMaxProposal;
 
 // Token Recycling (Luo et al., 2024, "Turning trash into treasure: accelerating inference of large
 // language models with token recycling", arXiv 2408.08696): what the target said behind every token
@@ -16,7 +16,7 @@ constexpr int kTreeNodes = 4 * kMaxProposal;
 class RecycleDrafter : public Drafter {
  public:
   explicit RecycleDrafter(int vocabulary)
-      : tree_(RankProductTree(kTreeNodes)),
+      : tree_(RankProductTree(kRecycleNodes)),
         matrices_([vocabulary] { return SuccessorMatrix(vocabulary); }) {}
 
   void Propose(std::span<DraftContext> contexts) override {

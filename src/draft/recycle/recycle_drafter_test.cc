@@ -14,26 +14,26 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(TopTokens, AreTheHighestWithAndWithoutMaxima) {
-  constexpr int kWords = 1000;
+  constexpr int kManyTokens = 1000;
   std::mt19937 random(3);
   for (int trial = 0; trial < 50; ++trial) {
-    std::vector<float> row(kWords);
+    std::vector<float> row(kManyTokens);
     for (float& value : row) value = static_cast<float>(random() % 400);  // Many ties.
     row[7] = std::nanf("");
     if (trial == 49) std::fill(row.begin() + 5, row.end(), -HUGE_VALF);
-    std::vector<float> maxima(Logits::Groups(kWords), -HUGE_VALF);
-    for (int i = 0; i < kWords; ++i) {
+    std::vector<float> maxima(Logits::Groups(kManyTokens), -HUGE_VALF);
+    for (int i = 0; i < kManyTokens; ++i) {
       maxima[i / kLogitGroup] = std::fmax(maxima[i / kLogitGroup], row[i]);
     }
     std::vector<Token> expected;
-    for (int i = 0; i < kWords; ++i) {
+    for (int i = 0; i < kManyTokens; ++i) {
       if (row[i] > -HUGE_VALF) expected.push_back(i);
     }
     std::ranges::stable_sort(expected, std::greater(), [&](Token i) { return row[i]; });
     expected.resize(std::min<std::size_t>(expected.size(), 8));
     for (const float* known : {static_cast<const float*>(nullptr), std::as_const(maxima).data()}) {
       std::vector<Token> best(8, -1);
-      best.resize(static_cast<std::size_t>(TopTokens({row.data(), known}, kWords, best)));
+      best.resize(static_cast<std::size_t>(TopTokens({row.data(), known}, kManyTokens, best)));
       EXPECT_EQ(best, expected);
     }
   }
@@ -71,11 +71,6 @@ TEST(RankTree, HalvesItsBreadth) {
     ++levels[depths[i + 1] = depths[tree[i].parent] + 1];
   }
   EXPECT_THAT(levels, ElementsAre(0, 8, 4 + 2 + 6, (4 + 2 + 1 + 1) + (2 + 1) + 6));
-}
-
-// Behind token t the likeliest are t + 1, t + 2 ... in that order.
-void Descending(std::span<const Token> text, std::span<float> row) {
-  for (int i = 0; i < 8; ++i) row[(text.back() + 1 + i) % 8] = static_cast<float>(8 - i);
 }
 
 TEST(Recycle, ProposesWhatTheTargetSaidBehindTheSameTokens) {

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "base/check.h"
+#include "sampling/softmax.h"
 
 namespace foretoken {
 namespace {
-
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 // The highest values that were offered, and what they are of.
 class Highest {

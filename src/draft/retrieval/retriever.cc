@@ -6,7 +6,7 @@ namespace foretoken {
 namespace {
 
 // The paper's weights (Section 3.1.4): the input is overconfident, the less the longer the match.
-constexpr int kLongestMatch = 4;  // P
+constexpr int kLongestRetrievedMatch = 4;  // P
 constexpr double kInputScale = 0.6;
 constexpr double DiscountOf(int match) { return 0.6 + 0.1 * match; }
 
@@ -19,8 +19,8 @@ void Retriever::Propose(const InputTrie* input, SegmentList segments,
   if (speculation_length < 2) return;
   sources_.clear();
   SampledTree& stored = sampler_.Sample(segments, context, BranchLength(speculation_length));
-  sources_.push_back({&stored, 0, 1.0, DiscountOf(kLongestMatch)});
-  for (int match = kLongestMatch; input != nullptr && match >= 1; --match) {
+  sources_.push_back({&stored, 0, 1.0, DiscountOf(kLongestRetrievedMatch)});
+  for (int match = kLongestRetrievedMatch; input != nullptr && match >= 1; --match) {
     const std::uint32_t node = input->Suffix(match);
     if (node == 0) continue;
     sources_.push_back({&input->tree(), node, kInputScale, DiscountOf(match), match});

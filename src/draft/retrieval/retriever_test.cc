@@ -19,7 +19,7 @@ std::shared_ptr<const Segment> BuildSegment(const Documents& documents, int voca
   return Segment::Build(std::move(text), 1);
 }
 
-std::vector<Token> Tokens(const Proposal& proposal) {
+std::vector<Token> TokensOfProposal(const Proposal& proposal) {
   return {proposal.tokens.begin(), proposal.tokens.end()};
 }
 std::vector<int> Parents(const Proposal& proposal) {
@@ -82,10 +82,10 @@ TEST(CandidateFusion, MergesByProbability) {
   fusion.Fuse(sources, 10, &proposal);
   // x 0.75; y 0.5 (the first pop of B's x, also 0.5 but shallower, adds nothing but its child);
   // u 0.5 * 1 * 0.8 = 0.4; then z 0.25 and w 0.25, the shallower first.
-  EXPECT_EQ(Tokens(proposal), (std::vector<Token>{x, y, u, w, z}));
+  EXPECT_EQ(TokensOfProposal(proposal), (std::vector<Token>{x, y, u, w, z}));
   EXPECT_EQ(Parents(proposal), (std::vector<int>{0, 1, 1, 0, 1}));
   fusion.Fuse(sources, 2, &proposal);
-  EXPECT_EQ(Tokens(proposal), (std::vector<Token>{x, y}));
+  EXPECT_EQ(TokensOfProposal(proposal), (std::vector<Token>{x, y}));
   fusion.Fuse({}, 2, &proposal);
   EXPECT_EQ(proposal.size(), 0);
 }
@@ -100,7 +100,7 @@ TEST(CandidateFusion, TiesGoToTheLowerToken) {
   CandidateFusion fusion;
   Proposal proposal;
   fusion.Fuse(std::span(&source, 1), 3, &proposal);
-  EXPECT_EQ(Tokens(proposal), (std::vector<Token>{3, 7, 9}));
+  EXPECT_EQ(TokensOfProposal(proposal), (std::vector<Token>{3, 7, 9}));
 }
 
 // The paper's weights, by hand. Input: 1 2 3 1 2; the match of "1 2" (and "2") says 3, with
@@ -116,13 +116,13 @@ TEST(Retriever, WeighsInputAndDatastore) {
   EXPECT_EQ(proposal.source, ProposalSource::kRetrieval);
   // Datastore: 4 with 1, 5 below it with 1. Input: 3 with 0.3; below it 1 with 0.3 * 0.8 and 2
   // below that with 0.3 * 0.8^2 from the match of two tokens.
-  EXPECT_EQ(Tokens(proposal), (std::vector<Token>{4, 5, 3, 1, 2}));
+  EXPECT_EQ(TokensOfProposal(proposal), (std::vector<Token>{4, 5, 3, 1, 2}));
   EXPECT_EQ(Parents(proposal), (std::vector<int>{0, 1, 0, 3, 4}));
 
   retriever.Propose(nullptr, segments, context, 8, &proposal);
-  EXPECT_EQ(Tokens(proposal), (std::vector<Token>{4, 5}));
+  EXPECT_EQ(TokensOfProposal(proposal), (std::vector<Token>{4, 5}));
   retriever.Propose(&input, {}, context, 8, &proposal);
-  EXPECT_EQ(Tokens(proposal), (std::vector<Token>{3, 1, 2}));
+  EXPECT_EQ(TokensOfProposal(proposal), (std::vector<Token>{3, 1, 2}));
   retriever.Propose(&input, segments, context, 3, &proposal);
   EXPECT_EQ(proposal.size(), 2);
   retriever.Propose(&input, segments, context, 1, &proposal);
@@ -146,12 +146,13 @@ TEST(RetrievalDrafter, FollowsSeveralSequences) {
   std::vector<DraftContext> contexts = {Context(1, tokens[0], 4, &proposals[0]),
                                         Context(2, tokens[1], 4, &proposals[1])};
   drafter.Propose(contexts);
-  EXPECT_EQ(Tokens(proposals[0]), (std::vector<Token>{2, 3, 1}));
-  EXPECT_EQ(Tokens(proposals[1]), (std::vector<Token>{5, 6, 1}));
+  EXPECT_EQ(TokensOfProposal(proposals[0]), (std::vector<Token>{2, 3, 1}));
+  EXPECT_EQ(TokensOfProposal(proposals[1]), (std::vector<Token>{5, 6, 1}));
   tokens[0].insert(tokens[0].end(), {2, 9, 2});
   contexts[0] = Context(1, tokens[0], 1, &proposals[0]);
   drafter.Propose(std::span(contexts).first(1));
-  EXPECT_EQ(Tokens(proposals[0]), (std::vector<Token>{3}));  // 3 and 9 once each: the lower.
+  EXPECT_EQ(TokensOfProposal(proposals[0]),
+            (std::vector<Token>{3}));  // 3 and 9 once each: the lower.
   // An ended sequence leaves nothing behind, whoever has its trie next.
   drafter.Forget(1);
   drafter.Forget(2);
@@ -168,7 +169,7 @@ TEST(RestDrafter, TakesTheLongestMatchOfTheDatastoreOnly) {
   Proposal proposal;
   const std::vector<Token> context = {1, 2, 3};
   drafter.Propose(segments, context, 8, &proposal);
-  EXPECT_EQ(Tokens(proposal), (std::vector<Token>{7, 8}));
+  EXPECT_EQ(TokensOfProposal(proposal), (std::vector<Token>{7, 8}));
   // One token is no match for REST.
   drafter.Propose(segments, std::vector<Token>{5, 3}, 8, &proposal);
   EXPECT_EQ(proposal.size(), 0);
@@ -188,7 +189,7 @@ TEST(TrieDrafter, RemembersEndedSequences) {
   drafter.Forget(1);
   drafter.Remember({.tokens = first});
   drafter.Propose(std::span(&context, 1));
-  EXPECT_EQ(Tokens(proposal), (std::vector<Token>{3}));
+  EXPECT_EQ(TokensOfProposal(proposal), (std::vector<Token>{3}));
 }
 
 TEST(TrieDrafter, EndedSequencesAreFoundInTheirScopeOnly) {
@@ -200,7 +201,7 @@ TEST(TrieDrafter, EndedSequencesAreFoundInTheirScopeOnly) {
     DraftContext context = Context(sequence, beginning, 4, &proposal);
     context.scope = scope;
     drafter.Propose(std::span(&context, 1));
-    return Tokens(proposal);
+    return TokensOfProposal(proposal);
   };
   drafter.Remember({.tokens = ended, .scope = 7});
   EXPECT_EQ(propose(2, 7), (std::vector<Token>{3}));

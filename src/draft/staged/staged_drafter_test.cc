@@ -12,10 +12,10 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 12;  // So few that helpers are sometimes right.
-constexpr int kContext = 160;
+constexpr int kStagedVocabulary = 12;  // So few that helpers are sometimes right.
+constexpr int kStagedContext = 160;
 constexpr int kSequences = 2;
-constexpr int kLookahead = 7;
+constexpr int kStagedLookahead = 7;
 constexpr double kCheap = 0.1;  // So that stages are asked whatever their models take here.
 
 std::unique_ptr<Model> SmallModel(std::uint64_t seed, Backend* backend) {
@@ -25,8 +25,8 @@ std::unique_ptr<Model> SmallModel(std::uint64_t seed, Backend* backend) {
                                      .heads = 4,
                                      .kv_heads = 2,
                                      .head_dim = 8,
-                                     .vocabulary = kVocabulary,
-                                     .max_positions = kContext}),
+                                     .vocabulary = kStagedVocabulary,
+                                     .max_positions = kStagedContext}),
                         seed, backend);
 }
 
@@ -34,21 +34,21 @@ std::unique_ptr<Model> SmallModel(std::uint64_t seed, Backend* backend) {
 // or without another stage below that.
 enum class Below { kNgram, kRetrieval, kOther, kSame, kSameAndNgram, kSameAndSame };
 
-struct Case {
+struct StagedCase {
   std::string name;
   Below below = Below::kNgram;
   float temperature = 0;
   bool draws = false;
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const StagedCase& test, std::ostream* out) { *out << test.name; }
 
-class Staged : public testing::TestWithParam<Case> {
+class Staged : public testing::TestWithParam<StagedCase> {
  protected:
   DrafterParts PartsWith(const std::shared_ptr<Model>& draft) const {
-    return {.vocabulary = kVocabulary,
+    return {.vocabulary = kStagedVocabulary,
             .max_sequences = kSequences,
-            .max_context = kContext,
+            .max_context = kStagedContext,
             .draft = draft,
             .backend = backend_.get()};
   }
@@ -75,7 +75,7 @@ class Staged : public testing::TestWithParam<Case> {
     std::vector<Proposal> chains;
     std::vector<std::vector<double>> laws;
   };
-  Proposed Propose(ModelDrafter* drafter, const Case& test) {
+  Proposed Propose(ModelDrafter* drafter, const StagedCase& test) {
     Proposed proposed;
     proposed.chains.resize(kSequences);
     std::vector<ProposalLaws> laws(kSequences);
@@ -85,16 +85,16 @@ class Staged : public testing::TestWithParam<Case> {
                           .tokens = texts_[i],
                           .sampling = &sampling_,
                           .history = &histories_[i],
-                          .lookahead = kLookahead,
+                          .lookahead = kStagedLookahead,
                           .tree_width = 1,
-                          .max_nodes = kLookahead,
+                          .max_nodes = kStagedLookahead,
                           .proposal = &proposed.chains[i],
                           .laws = test.draws ? &laws[i] : nullptr});
     }
     drafter->Propose(contexts);
     for (int i = 0; i < kSequences; ++i) {
       std::vector<double>& law = proposed.laws.emplace_back();
-      for (int node = 0; node < kLookahead; ++node) {
+      for (int node = 0; node < kStagedLookahead; ++node) {
         for (const TokenProbability& listed : laws[i].at(node).listed) {
           law.push_back(listed.token + listed.probability);
         }
@@ -109,11 +109,12 @@ class Staged : public testing::TestWithParam<Case> {
   std::shared_ptr<Model> other_ = SmallModel(2, backend_.get());
   SamplingParams sampling_;
   std::vector<std::vector<Token>> texts_{{1, 2, 3}, {4, 5, 6, 7}};
-  std::vector<TokenHistory> histories_{TokenHistory(kVocabulary), TokenHistory(kVocabulary)};
+  std::vector<TokenHistory> histories_{TokenHistory(kStagedVocabulary),
+                                       TokenHistory(kStagedVocabulary)};
 };
 
 TEST_P(Staged, ProposesWhatItsFirstStageProposesAlone) {
-  const Case& test = GetParam();
+  const StagedCase& test = GetParam();
   sampling_.temperature = test.temperature;
   sampling_.seed = 3;
   sampling_.frequency_penalty = 0.2F;  // Histories count, too.
@@ -134,8 +135,8 @@ TEST_P(Staged, ProposesWhatItsFirstStageProposesAlone) {
       const int right = below(proposed.chains[i].size() + 1);
       for (int j = 0; j <= right; ++j) {
         const bool own = j < right;
-        const Token token = own ? proposed.chains[i].tokens[j] : below(kVocabulary);
-        if (texts_[i].size() + kLookahead + 1 >= kContext) break;
+        const Token token = own ? proposed.chains[i].tokens[j] : below(kStagedVocabulary);
+        if (texts_[i].size() + kStagedLookahead + 1 >= kStagedContext) break;
         texts_[i].push_back(token);
         histories_[i].AddOutput(token);
       }
@@ -145,7 +146,7 @@ TEST_P(Staged, ProposesWhatItsFirstStageProposesAlone) {
       alone.Forget(1);
     }
   }
-  EXPECT_EQ(length, 2 * 40 * kLookahead);
+  EXPECT_EQ(length, 2 * 40 * kStagedLookahead);
   EXPECT_LE(staged.passes(), alone.passes());
   // The same weights guess right wherever they are asked and whatever was taken back.
   if (test.below >= Below::kSame) {
@@ -153,8 +154,8 @@ TEST_P(Staged, ProposesWhatItsFirstStageProposesAlone) {
   }
 }
 
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
+std::vector<StagedCase> Cases() {
+  std::vector<StagedCase> cases;
   for (const auto& [name, below] :
        {std::pair("Ngram", Below::kNgram), std::pair("Retrieval", Below::kRetrieval),
         std::pair("Other", Below::kOther), std::pair("Same", Below::kSame),
@@ -183,7 +184,7 @@ class Oracle final : public Stage {
       const std::size_t begin = context.tokens.size();
       for (int i = 0; i < context.lookahead; ++i) {
         const Token token = begin + i < text_.size() ? text_[begin + i] : 0;
-        context.proposal->Extend(right_ ? token : (token + 1) % kVocabulary);
+        context.proposal->Extend(right_ ? token : (token + 1) % kStagedVocabulary);
       }
     }
   }
@@ -206,8 +207,8 @@ class StagedOracle : public Staged {
                            .tokens = text,
                            .sampling = &sampling_,
                            .history = &histories_[0],
-                           .lookahead = kLookahead,
-                           .max_nodes = kLookahead,
+                           .lookahead = kStagedLookahead,
+                           .max_nodes = kStagedLookahead,
                            .proposal = &chain};
       drafter->Propose(std::span(&context, 1));
       text.insert(text.end(), chain.tokens.begin(), chain.tokens.end());
@@ -221,7 +222,7 @@ constexpr int kRounds = 18;
 TEST_F(StagedOracle, AHelperThatIsRightLeavesAPassForTwoRoundsOrFewer) {
   ModelDrafter alone(DrafterId::kModel, PartsWith(first_));
   const std::vector<Token> text = Written(&alone, kRounds);
-  EXPECT_EQ(alone.passes(), kRounds * kLookahead);
+  EXPECT_EQ(alone.passes(), kRounds * kStagedLookahead);
   ModelDrafter staged(DrafterId::kModel, PartsWith(first_), std::make_unique<Oracle>(text, true));
   EXPECT_EQ(Written(&staged, kRounds), text);
   EXPECT_LE(staged.passes(), 2 * kRounds);
@@ -234,8 +235,8 @@ TEST_F(StagedOracle, AHelperThatIsWrongIsSeldomAsked) {
   const Oracle* const asked = oracle.get();
   ModelDrafter staged(DrafterId::kModel, PartsWith(first_), std::move(oracle));
   EXPECT_EQ(Written(&staged, kRounds), text);
-  EXPECT_EQ(staged.passes(), kRounds * kLookahead);
-  EXPECT_LT(asked->asked(), kRounds * kLookahead / 2);
+  EXPECT_EQ(staged.passes(), kRounds * kStagedLookahead);
+  EXPECT_LT(asked->asked(), kRounds * kStagedLookahead / 2);
 }
 
 TEST(StageWorth, AsksForWhatGainsAtWhatRowsAndDraftingCost) {

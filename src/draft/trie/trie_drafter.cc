@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kLongestMatch = 4;
+constexpr int kLongestTrieMatch = 4;
 
 // The node of `suffix`, or 0.
 std::uint32_t Find(const TokenTree& tree, std::span<const Token> suffix) {
@@ -28,7 +28,7 @@ void TrieDrafter::Propose(std::span<DraftContext> contexts) {
 void TrieDrafter::Propose(const InputTrie& input, const DraftContext& context) {
   context.proposal->Clear();
   const TokenTree& ended = ended_.Use(context.scope).tree();
-  for (int match = kLongestMatch; match >= 1; --match) {
+  for (int match = kLongestTrieMatch; match >= 1; --match) {
     const std::uint32_t own = input.Suffix(match);
     if (own == 0) continue;
     sources_.clear();

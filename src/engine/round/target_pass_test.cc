@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-std::unique_ptr<Sequence> Waiting(SequenceId id, int prompt_tokens) {
+std::unique_ptr<Sequence> WaitingPrompt(SequenceId id, int prompt_tokens) {
   std::vector<Token> prompt(static_cast<std::size_t>(prompt_tokens));
   for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<Token>((id + i) % 16);
   return std::make_unique<Sequence>(id, Request{.prompt = prompt, .stop = {.max_tokens = 64}},
@@ -18,9 +18,9 @@ std::unique_ptr<Sequence> Waiting(SequenceId id, int prompt_tokens) {
 
 TEST(PlanPass, PromptsShareTheirBudgetAndTheLastTokenAlwaysGoes) {
   Scheduler scheduler(/*room=*/{.blocks = 32}, /*prefix_cache=*/false, /*max_batch=*/4);
-  scheduler.Enqueue(Waiting(1, 50));
-  scheduler.Enqueue(Waiting(2, 50));
-  scheduler.Enqueue(Waiting(3, 1));
+  scheduler.Enqueue(WaitingPrompt(1, 50));
+  scheduler.Enqueue(WaitingPrompt(2, 50));
+  scheduler.Enqueue(WaitingPrompt(3, 1));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);
   ASSERT_EQ(admitted.size(), 3U);
@@ -38,9 +38,9 @@ TEST(PlanPass, PromptsShareTheirBudgetAndTheLastTokenAlwaysGoes) {
 
 TEST(PlanPass, PromptsThatAreScoredWantLogitsOfAFewRowsAPass) {
   Scheduler scheduler(/*room=*/{.blocks = 32}, /*prefix_cache=*/false, /*max_batch=*/4);
-  scheduler.Enqueue(Waiting(1, 1));
+  scheduler.Enqueue(WaitingPrompt(1, 1));
   for (const SequenceId id : {2, 3}) {
-    auto scored = Waiting(id, 50);
+    auto scored = WaitingPrompt(id, 50);
     scored->request.prompt_logprobs = 0;
     scored->request.stop.max_tokens = id == 2 ? 0 : 8;
     scheduler.Enqueue(std::move(scored));
@@ -74,9 +74,9 @@ TEST(PlanPass, PromptsThatAreScoredWantLogitsOfAFewRowsAPass) {
 
 TEST(PlanPass, OfPromptsThatAreEmbeddedTheStatesAreWantedAndNoLogits) {
   Scheduler scheduler(/*room=*/{.blocks = 32}, /*prefix_cache=*/false, /*max_batch=*/4);
-  scheduler.Enqueue(Waiting(1, 1));
+  scheduler.Enqueue(WaitingPrompt(1, 1));
   for (const SequenceId id : {2, 3}) {
-    auto embedded = Waiting(id, 50);
+    auto embedded = WaitingPrompt(id, 50);
     embedded->request.embedding = id == 2 ? Pooling::kMean : Pooling::kLast;
     embedded->request.stop.max_tokens = 0;
     scheduler.Enqueue(std::move(embedded));
@@ -99,8 +99,8 @@ TEST(PlanPass, OfPromptsThatAreEmbeddedTheStatesAreWantedAndNoLogits) {
 
 TEST(PlanPass, TheYoungestGivesWayWhereTheKvDoesNotSuffice) {
   Scheduler scheduler(/*room=*/{.blocks = 4}, /*prefix_cache=*/false, /*max_batch=*/2);
-  scheduler.Enqueue(Waiting(1, kBlockSize));
-  scheduler.Enqueue(Waiting(2, kBlockSize));
+  scheduler.Enqueue(WaitingPrompt(1, kBlockSize));
+  scheduler.Enqueue(WaitingPrompt(2, kBlockSize));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);
   ASSERT_EQ(admitted.size(), 2U);

@@ -13,13 +13,13 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 16;
+constexpr int kVerifierVocabulary = 16;
 
 // Greedy logits of a pass: row i chooses choices[i].
 std::vector<float> LogitsOf(std::vector<Token> choices) {
-  std::vector<float> logits(choices.size() * kVocabulary);
+  std::vector<float> logits(choices.size() * kVerifierVocabulary);
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    logits[i * kVocabulary + static_cast<std::size_t>(choices[i])] = 1;
+    logits[i * kVerifierVocabulary + static_cast<std::size_t>(choices[i])] = 1;
   }
   return logits;
 }
@@ -34,7 +34,7 @@ class VerifierTest : public testing::Test {
 TEST_F(VerifierTest, TakesTheProposalAsFarAsTheTargetAgrees) {
   for (const Token token : {4, 5, 6}) sequence_->proposal.Extend(token);
   sequence_->first_logits = 1;
-  Verifier verifier(backend_.get(), kVocabulary, std::nullopt);
+  Verifier verifier(backend_.get(), kVerifierVocabulary, std::nullopt);
   const auto logits = LogitsOf({9, 4, 5, 7, 8});
   verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
   EXPECT_EQ(sequence_->outcome, (Outcome{.node = 2, .bonus = 7}));
@@ -64,8 +64,8 @@ TEST_F(VerifierTest, EndsThePathBeforeLogitsThatAreNotFinite) {
           for (const Token token : {4, 5}) sequence->proposal.Extend(token);
           auto logits = LogitsOf({4, 5, 6});
           for (float& logit : logits) logit *= 1000;  // Sure at temperature 1, too.
-          std::fill_n(logits.begin() + row * kVocabulary, kVocabulary, bad);
-          Verifier verifier(backend_.get(), kVocabulary, std::nullopt);
+          std::fill_n(logits.begin() + row * kVerifierVocabulary, kVerifierVocabulary, bad);
+          Verifier verifier(backend_.get(), kVerifierVocabulary, std::nullopt);
           verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence.get());
           EXPECT_TRUE(sequence->not_finite);
           EXPECT_EQ(sequence->outcome, (Outcome{.node = row, .bonus = -1}));
@@ -85,9 +85,9 @@ TEST_F(VerifierTest, ARowBehindTheLimitOfTokensIsNotMissed) {
   for (const Token token : {4, 5}) sequence_->proposal.Extend(token);
   sequence_->stop_tokens = {5};
   auto logits = LogitsOf({4, 5, 6});
-  std::fill_n(logits.begin() + 2 * kVocabulary, kVocabulary,
+  std::fill_n(logits.begin() + 2 * kVerifierVocabulary, kVerifierVocabulary,
               std::numeric_limits<float>::quiet_NaN());
-  Verifier verifier(backend_.get(), kVocabulary, std::nullopt);
+  Verifier verifier(backend_.get(), kVerifierVocabulary, std::nullopt);
   verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
   CommitOutcome({backend_.get(), &kv_}, sequence_.get());
   EXPECT_EQ(sequence_->finish, FinishReason::kEndOfSequence);
@@ -97,7 +97,7 @@ TEST_F(VerifierTest, ARowBehindTheLimitOfTokensIsNotMissed) {
 TEST_F(VerifierTest, CommitsNothingBehindTheEndOfTheSequence) {
   for (const Token token : {4, 5}) sequence_->proposal.Extend(token);
   sequence_->stop_tokens = {4};
-  Verifier verifier(backend_.get(), kVocabulary, std::nullopt);
+  Verifier verifier(backend_.get(), kVerifierVocabulary, std::nullopt);
   const auto logits = LogitsOf({4, 5, 6});
   verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
   CommitOutcome({backend_.get(), &kv_}, sequence_.get());
@@ -110,7 +110,7 @@ TEST_F(VerifierTest, AScriptDecidesInPlaceOfTheTarget) {
   const auto outcome = [&](double acceptance) {
     sequence_->proposal.Clear();
     sequence_->proposal.Extend(4);
-    Verifier verifier(backend_.get(), kVocabulary, Script{.acceptance = acceptance});
+    Verifier verifier(backend_.get(), kVerifierVocabulary, Script{.acceptance = acceptance});
     const auto logits = LogitsOf({4, 6});
     verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
     return sequence_->outcome;
@@ -123,7 +123,7 @@ TEST_F(VerifierTest, AScriptedAnswerIsSaidAsFarAsTheRequestAllows) {
   const std::vector<Token> answer = {4, 5, 6};
   sequence_->scripted = answer;
   const Script script{.answer = [&](auto) { return answer; }};
-  Verifier verifier(backend_.get(), kVocabulary, script);
+  Verifier verifier(backend_.get(), kVerifierVocabulary, script);
   const auto emitted = [&](std::vector<Token> proposal) {
     sequence_->proposal.Clear();
     for (const Token token : proposal) sequence_->proposal.Extend(token);
@@ -145,7 +145,7 @@ TEST_F(VerifierTest, ALossyRuleTakesWhatIsLikelyEnough) {
   for (const Token token : {4, 5, 6}) sequence_->proposal.Extend(token);
   auto logits = LogitsOf({9, 5, 6, 8});
   const auto verify = [&](const LossyRule& rule) {
-    Verifier verifier(backend_.get(), kVocabulary, std::nullopt, rule);
+    Verifier verifier(backend_.get(), kVerifierVocabulary, std::nullopt, rule);
     verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
     return std::vector<Token>(sequence_->emitted.begin(), sequence_->emitted.end());
   };
@@ -188,7 +188,7 @@ TEST_F(VerifierTest, AJudgeReadsTheStateOfTheProposedTokenItself) {
   const auto logits = LogitsOf({9, 1, 1, 1, 1});
   LossyRule rule{.kind = Lossy::kJudge, .judge = "folder"};
   const auto verify = [&] {
-    Verifier verifier(backend_.get(), kVocabulary, std::nullopt, rule,
+    Verifier verifier(backend_.get(), kVerifierVocabulary, std::nullopt, rule,
                       {&head, &kept, {.first = 2, .width = 2}});
     verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
     return std::vector<Token>(sequence_->emitted.begin(), sequence_->emitted.end());

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Expression Literal(std::string_view text) { return LiteralOf(std::string(text)); }
+Expression TextLiteral(std::string_view text) { return LiteralOf(std::string(text)); }
 
 void ShiftRules(int by, Expression* expression) {
   if (expression->kind == Expression::Kind::kRule) expression->rule += by;
@@ -38,8 +38,8 @@ Result<Expression> BareString(const CallForm& form, const Json& schema, Grammar*
   for (const Json& value : schema["enum"]) {
     if (value.is_string()) values.push_back(LiteralOf(value.get<std::string>()));
   }
-  return SequenceOf({ChoiceOf(std::move(values)), Literal(form.value_open.empty() ? "\n" : ""),
-                     Literal(form.value_close)});
+  return SequenceOf({ChoiceOf(std::move(values)), TextLiteral(form.value_open.empty() ? "\n" : ""),
+                     TextLiteral(form.value_close)});
 }
 
 // An argument's value with the mark behind it; `whole` is the schema that it is a part of.
@@ -53,8 +53,8 @@ Result<Expression> TagValue(const CallForm& form, const Json& whole, Json schema
   }
   FT_ASSIGN_OR_RETURN(const std::string text, JsonSchemaGrammar(schema.dump()));
   FT_ASSIGN_OR_RETURN(Expression value, Include(text, grammar));
-  return SequenceOf(
-      {std::move(value), Literal(form.value_open.empty() ? "\n" : ""), Literal(form.value_close)});
+  return SequenceOf({std::move(value), TextLiteral(form.value_open.empty() ? "\n" : ""),
+                     TextLiteral(form.value_close)});
 }
 
 // Arguments in tags, in the order of their declaration.

@@ -15,7 +15,7 @@
 namespace foretoken {
 namespace {
 
-std::vector<std::uint32_t> CharactersOf(std::string_view text) {
+std::vector<std::uint32_t> CodePointsOf(std::string_view text) {
   std::vector<std::uint32_t> characters;
   while (!text.empty()) {
     const Utf8Step step = ReadUtf8(text);
@@ -28,7 +28,7 @@ std::vector<std::uint32_t> CharactersOf(std::string_view text) {
 // An automaton that has seen `state` characters of a mark, and none of the mark before.
 class MarkSearch {
  public:
-  explicit MarkSearch(std::string_view mark) : mark_(CharactersOf(mark)), borders_{0} {
+  explicit MarkSearch(std::string_view mark) : mark_(CodePointsOf(mark)), borders_{0} {
     for (std::size_t i = 1; i < mark_.size(); ++i)
       borders_.push_back(After(borders_[i - 1], mark_[i]));
   }

@@ -19,10 +19,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 50;
+constexpr int kMaxArgumentDepth = 50;
 
 // Refuses keywords other than these and those that say nothing of a value.
-Status CheckKeywords(const Json& schema, std::initializer_list<std::string_view> known) {
+Status CheckKnownKeywords(const Json& schema, std::initializer_list<std::string_view> known) {
   constexpr std::string_view kSaysNothing[] = {"type",     "title",    "description",
                                                "default",  "examples", "$schema",
                                                "$comment", "enum",     "const"};
@@ -43,13 +43,13 @@ bool IsKey(std::string_view key) {
   });
 }
 
-class Writer {
+class GemmaArgumentWriter {
  public:
-  Writer(const CallForm& form, Grammar* grammar) : form_(form), grammar_(grammar) {}
+  GemmaArgumentWriter(const CallForm& form, Grammar* grammar) : form_(form), grammar_(grammar) {}
 
   Result<Expression> Value(const Json& schema, int depth) {
-    if (depth > kMaxDepth) {
-      return InvalidInput(fmt::format("it is nested more than {} deep", kMaxDepth));
+    if (depth > kMaxArgumentDepth) {
+      return InvalidInput(fmt::format("it is nested more than {} deep", kMaxArgumentDepth));
     }
     if (!schema.is_object()) return InvalidInput("each value needs a schema that names its 'type'");
     if (schema.contains("const")) return Constants(Json::array({schema["const"]}));
@@ -58,7 +58,7 @@ class Writer {
     const Json type = schema.value("type", Json());
     if (type.is_array()) return OfTypes(schema, type, depth);
     if (type == "string") {
-      FT_RETURN_IF_ERROR(CheckKeywords(schema, {}));
+      FT_RETURN_IF_ERROR(CheckKnownKeywords(schema, {}));
       return SequenceOf({Mark(form_.value_open), TextUpTo(form_.value_close, grammar_)});
     }
     if (type == "object") return Object(schema, depth);
@@ -98,7 +98,7 @@ class Writer {
   }
 
   Result<Expression> AnyOf(const Json& schema, int depth) {
-    FT_RETURN_IF_ERROR(CheckKeywords(schema, {"anyOf"}));
+    FT_RETURN_IF_ERROR(CheckKnownKeywords(schema, {"anyOf"}));
     std::vector<Expression> ways;
     for (const Json& way : schema["anyOf"]) {
       FT_ASSIGN_OR_RETURN(Expression value, Value(way, depth + 1));
@@ -119,7 +119,7 @@ class Writer {
   }
 
   Result<Expression> Array(const Json& schema, int depth) {
-    FT_RETURN_IF_ERROR(CheckKeywords(schema, {"items", "minItems", "maxItems"}));
+    FT_RETURN_IF_ERROR(CheckKnownKeywords(schema, {"items", "minItems", "maxItems"}));
     if (!schema.contains("items")) return InvalidInput("an 'array' needs 'items'");
     FT_ASSIGN_OR_RETURN(Expression item, Value(schema["items"], depth + 1));
     const auto count = [&](const char* name, int otherwise) {
@@ -144,7 +144,8 @@ class Writer {
   }
 
   Result<Expression> Object(const Json& schema, int depth) {
-    FT_RETURN_IF_ERROR(CheckKeywords(schema, {"properties", "required", "additionalProperties"}));
+    FT_RETURN_IF_ERROR(
+        CheckKnownKeywords(schema, {"properties", "required", "additionalProperties"}));
     const Json required = schema.value("required", Json::array());
     const Json properties = schema.value("properties", Json::object());
     for (const Json& name : required) {
@@ -187,7 +188,7 @@ class Writer {
 
 Result<Expression> GemmaArguments(const CallForm& form, const std::string& schema,
                                   Grammar* grammar) {
-  return Writer(form, grammar).Value(Json::parse(schema), 0);
+  return GemmaArgumentWriter(form, grammar).Value(Json::parse(schema), 0);
 }
 
 }  // namespace foretoken

@@ -11,7 +11,7 @@
 namespace foretoken {
 namespace {
 
-using Kind = Pattern::Kind;
+using PatternKind = Pattern::Kind;
 
 constexpr const char* kBaseNames[] = {"value",     "object", "array",   "string",
                                       "character", "number", "integer", "space"};
@@ -65,13 +65,13 @@ Expression Quoted(Expression content) {
 }
 
 bool HasAnchor(const Pattern& pattern) {
-  return pattern.kind == Kind::kBegin || pattern.kind == Kind::kEnd ||
-         pattern.kind == Kind::kAhead || pattern.kind == Kind::kNotAhead ||
+  return pattern.kind == PatternKind::kBegin || pattern.kind == PatternKind::kEnd ||
+         pattern.kind == PatternKind::kAhead || pattern.kind == PatternKind::kNotAhead ||
          std::ranges::any_of(pattern.parts, HasAnchor);
 }
 
 std::span<const Pattern> Alternatives(const Pattern& pattern) {
-  return pattern.kind == Kind::kChoice ? std::span(pattern.parts) : std::span(&pattern, 1);
+  return pattern.kind == PatternKind::kChoice ? std::span(pattern.parts) : std::span(&pattern, 1);
 }
 
 // A sequence without its anchors.
@@ -82,13 +82,13 @@ struct Anchored {
 };
 
 Anchored WithoutAnchors(const Pattern& sequence) {
-  Anchored anchored{.parts = sequence.kind == Kind::kSequence ? std::span(sequence.parts)
-                                                              : std::span(&sequence, 1)};
-  if (!anchored.parts.empty() && anchored.parts.front().kind == Kind::kBegin) {
+  Anchored anchored{.parts = sequence.kind == PatternKind::kSequence ? std::span(sequence.parts)
+                                                                     : std::span(&sequence, 1)};
+  if (!anchored.parts.empty() && anchored.parts.front().kind == PatternKind::kBegin) {
     anchored.begin = true;
     anchored.parts = anchored.parts.subspan(1);
   }
-  if (!anchored.parts.empty() && anchored.parts.back().kind == Kind::kEnd) {
+  if (!anchored.parts.empty() && anchored.parts.back().kind == PatternKind::kEnd) {
     anchored.end = true;
     anchored.parts = anchored.parts.first(anchored.parts.size() - 1);
   }
@@ -172,11 +172,11 @@ Expression JsonGrammar::StringOf(const Pattern& pattern, Spelling spelling) {
 }
 
 Expression JsonGrammar::PatternPart(const Pattern& pattern) {
-  if (pattern.kind == Kind::kClass) return Character(pattern.ranges);
+  if (pattern.kind == PatternKind::kClass) return Character(pattern.ranges);
   std::vector<Expression> parts;
   for (const Pattern& part : pattern.parts) parts.push_back(PatternPart(part));
-  if (pattern.kind == Kind::kChoice) return ChoiceOf(std::move(parts));
-  if (pattern.kind == Kind::kSequence) return SequenceOf(std::move(parts));
+  if (pattern.kind == PatternKind::kChoice) return ChoiceOf(std::move(parts));
+  if (pattern.kind == PatternKind::kSequence) return SequenceOf(std::move(parts));
   return RepeatOf(std::move(parts[0]), pattern.min, pattern.max);
 }
 

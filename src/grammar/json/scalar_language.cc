@@ -131,7 +131,7 @@ bool MeetsNumbers(const Json& value, const RegularLanguage& language) {
 }
 
 // Any string of a length.
-Expression Counted(const CountDemand& length, Spelling spelling, JsonGrammar* grammar) {
+Expression StringOfLength(const CountDemand& length, Spelling spelling, JsonGrammar* grammar) {
   if (length.free()) return grammar->Rule(JsonGrammar::kString, spelling);
   const Expression character = grammar->Rule(JsonGrammar::kCharacter, spelling);
   return SequenceOf(
@@ -155,7 +155,7 @@ Expression StringPart(const Demands& demands, Spelling spelling, const SchemaDoc
   const CountDemand& length = demands.length;
   if (length.max >= 0 && length.max < length.min) return ChoiceOf({});
   const std::vector<StringDemand> read = ReadStringDemands(demands, document);
-  if (read.empty() && !excludes) return Counted(length, spelling, grammar);
+  if (read.empty() && !excludes) return StringOfLength(length, spelling, grammar);
   if (read.size() == 1 && !read[0].demand.negated && !excludes) {
     std::optional<Pattern> pattern = read[0].pattern;
     if (!length.free()) pattern = WithLength(*pattern, length.min, length.max);

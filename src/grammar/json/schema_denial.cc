@@ -96,17 +96,17 @@ class Denial {
   }
 
   void DenyCounts(std::string_view keyword, const Json& schema, std::vector<Alternative>* fork) {
-    struct Kind {
+    struct CountKeywords {
       const char* min;
       const char* max;
       CountDemand Demands::*demand;
       ValueTypes type;
     };
-    static constexpr Kind kKinds[] = {
+    static constexpr CountKeywords kCountKeywords[] = {
         {"minLength", "maxLength", &Demands::length, kStringType},
         {"minItems", "maxItems", &Demands::items, kArrayType},
         {"minProperties", "maxProperties", &Demands::properties, kObjectType}};
-    for (const Kind& kind : kKinds) {
+    for (const CountKeywords& kind : kCountKeywords) {
       if (keyword == kind.min) {
         const int count = SchemaCount(schema, kind.min, *document_);
         fork->emplace_back([kind, count](Draft* to) {

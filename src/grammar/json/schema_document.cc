@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMaxWork = 2'000'000;
+constexpr std::size_t kMaxSchemaWork = 2'000'000;
 constexpr int kMaxReferences = 64;  // One after the other.
 
 // The JSON pointer from `from` to a part of it, known by its address.
@@ -64,7 +64,7 @@ void SchemaDocument::Refuse(const Json& part, const std::string& what) const {
 
 void SchemaDocument::Spend(std::size_t work) {
   work_ += work;
-  if (work_ > kMaxWork) Refuse(root_, "it is too large or too intricate; make it smaller");
+  if (work_ > kMaxSchemaWork) Refuse(root_, "it is too large or too intricate; make it smaller");
 }
 
 const Json& SchemaDocument::Resolve(const Json& schema) const {

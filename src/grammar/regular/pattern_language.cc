@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxPlaces = 20000;
 constexpr std::size_t kMaxLookStates = 8000;
-constexpr std::size_t kMaxWork = 5'000'000;  // Of all that is done for one pattern.
+constexpr std::size_t kMaxPatternWork = 5'000'000;  // Of all that is done for one pattern.
 
 // A nondeterministic automaton for a pattern. It is built back to front: each part is compiled
 // knowing where it goes on, so that a look-ahead can be intersected with all that follows it.
@@ -162,14 +162,14 @@ class PatternAutomaton {
     if (at_begin) first.insert(first.begin(), -1);
     const auto steps = [&](const Places& from) {
       auto list = StepsFrom(from);
-      if (work_ > kMaxWork) list = {{kLastCodePoint, Places{}}};  // Refused below.
+      if (work_ > kMaxPatternWork) list = {{kLastCodePoint, Places{}}};  // Refused below.
       return list;
     };
     auto language = RegularLanguage::Explore(first, steps, [&](const Places& places) {
       const Places reached = Closure(places, true);
       return std::binary_search(reached.begin(), reached.end(), kEnd);
     });
-    if (work_ > kMaxWork) return InvalidInput("is too intricate; write it simpler");
+    if (work_ > kMaxPatternWork) return InvalidInput("is too intricate; write it simpler");
     return language;
   }
 
@@ -219,7 +219,7 @@ class PatternAutomaton {
     Places reached;
     std::vector<int> todo(from.begin() + (at_begin ? 1 : 0), from.end());
     std::vector<bool> seen(places_.size(), false);
-    while (!todo.empty() && ++work_ <= kMaxWork) {
+    while (!todo.empty() && ++work_ <= kMaxPatternWork) {
       const int place = todo.back();
       todo.pop_back();
       if (seen[place]) continue;

@@ -8,29 +8,29 @@
 namespace foretoken {
 namespace {
 
-using Kind = Pattern::Kind;
+using PatternKind = Pattern::Kind;
 
 // How many characters every text of `pattern` has, if all have as many.
 std::optional<int> FixedLength(const Pattern& pattern) {
   int length = 0;
   switch (pattern.kind) {
-    case Kind::kClass:
+    case PatternKind::kClass:
       return 1;
-    case Kind::kSequence:
+    case PatternKind::kSequence:
       for (const Pattern& part : pattern.parts) {
         const auto own = FixedLength(part);
         if (!own.has_value()) return std::nullopt;
         length = std::min(length + *own, kMaxRepetitions);
       }
       return length;
-    case Kind::kChoice:
+    case PatternKind::kChoice:
       for (const Pattern& part : pattern.parts) {
         const auto own = FixedLength(part);
         if (!own.has_value() || own != FixedLength(pattern.parts[0])) return std::nullopt;
         length = *own;
       }
       return length;
-    case Kind::kRepeat: {
+    case PatternKind::kRepeat: {
       const auto own = FixedLength(pattern.parts[0]);
       if (!own.has_value() || pattern.min != pattern.max) return std::nullopt;
       return static_cast<int>(
@@ -42,28 +42,28 @@ std::optional<int> FixedLength(const Pattern& pattern) {
 }
 
 Pattern Anything() {
-  Pattern anything{.kind = Kind::kRepeat, .max = Expression::kUnbounded};
-  anything.parts.push_back({.kind = Kind::kClass, .ranges = ComplementRanges({})});
+  Pattern anything{.kind = PatternKind::kRepeat, .max = Expression::kUnbounded};
+  anything.parts.push_back({.kind = PatternKind::kClass, .ranges = ComplementRanges({})});
   return anything;
 }
 
 }  // namespace
 
 std::optional<Pattern> WithLength(const Pattern& pattern, int min, int max) {
-  if (pattern.kind != Kind::kSequence) return std::nullopt;
+  if (pattern.kind != PatternKind::kSequence) return std::nullopt;
   Pattern counted = pattern;
   auto& parts = counted.parts;
-  if (parts.empty() || parts.front().kind != Kind::kBegin) {
-    parts.insert(parts.begin(), {{.kind = Kind::kBegin}, Anything()});
+  if (parts.empty() || parts.front().kind != PatternKind::kBegin) {
+    parts.insert(parts.begin(), {{.kind = PatternKind::kBegin}, Anything()});
   }
-  if (parts.back().kind != Kind::kEnd)
-    parts.insert(parts.end(), {Anything(), {.kind = Kind::kEnd}});
+  if (parts.back().kind != PatternKind::kEnd)
+    parts.insert(parts.end(), {Anything(), {.kind = PatternKind::kEnd}});
   Pattern* varying = nullptr;
   int fixed = 0;
   for (auto part = parts.begin() + 1; part != parts.end() - 1; ++part) {
     if (const auto length = FixedLength(*part)) {
       fixed = std::min(fixed + *length, kMaxRepetitions);
-    } else if (varying == nullptr && part->kind == Kind::kRepeat &&
+    } else if (varying == nullptr && part->kind == PatternKind::kRepeat &&
                FixedLength(part->parts[0]) == 1) {
       varying = &*part;
     } else {

@@ -143,7 +143,7 @@ Texts ListsOf(const std::vector<std::string>& items, int min, bool spaces) {
 }
 
 // Along random ways through the grammar: a token is let through just where some text begins so.
-void CheckMasks(const Texts& texts, unsigned seed) {
+void CheckMasksOfTexts(const Texts& texts, unsigned seed) {
   std::mt19937 random(seed);
   const std::vector<std::string> tokens = Pieces(texts.all, &random);
   const auto constraint = TokenConstraint::Create(texts.grammar, VocabularyOf(tokens));
@@ -178,18 +178,19 @@ void CheckMasks(const Texts& texts, unsigned seed) {
 }
 
 TEST(UniqueMasks, LetThroughWhatCanStillBeUnique) {
-  CheckMasks(ListsOf({"1", "12", "123", "2", "-1"}, 0, false), 1);
-  CheckMasks(ListsOf({"\"\"", "\"a\"", "\"ab\"", "\"abc\"", "\"b\""}, 1, true), 2);
-  CheckMasks(ListsOf({"true", "false", "null", "[true]", "[true,[]]", "\"[\""}, 0, true), 3);
-  CheckMasks(
+  CheckMasksOfTexts(ListsOf({"1", "12", "123", "2", "-1"}, 0, false), 1);
+  CheckMasksOfTexts(ListsOf({"\"\"", "\"a\"", "\"ab\"", "\"abc\"", "\"b\""}, 1, true), 2);
+  CheckMasksOfTexts(ListsOf({"true", "false", "null", "[true]", "[true,[]]", "\"[\""}, 0, true), 3);
+  CheckMasksOfTexts(
       ListsOf({"{\"a\":1,\"b\":2}", "{\"a\":1}", "{}", "\"\\\"\"", "\"\\\\\"", "0"}, 2, false), 4);
-  CheckMasks(ListsOf({"\"é\"", "\"è\"", "\"a b\"", "\"a  b\"", "\"ab\"", "\",\""}, 3, true), 5);
+  CheckMasksOfTexts(ListsOf({"\"é\"", "\"è\"", "\"a b\"", "\"a  b\"", "\"ab\"", "\",\""}, 3, true),
+                    5);
 }
 
 // Where there are no more values than items, the last ones are forced.
 TEST(UniqueMasks, LeaveNoWayToWhereNoValueIsLeft) {
-  CheckMasks(ListsOf({"\"aa\"", "\"ab\"", "\"b\""}, 3, false), 6);
-  CheckMasks(ListsOf({"10", "1", "100"}, 0, false), 7);
+  CheckMasksOfTexts(ListsOf({"\"aa\"", "\"ab\"", "\"b\""}, 3, false), 6);
+  CheckMasksOfTexts(ListsOf({"10", "1", "100"}, 0, false), 7);
 }
 
 TEST(UniqueMasks, TokensOfWholeListsAreLookedAt) {

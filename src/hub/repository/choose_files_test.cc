@@ -14,7 +14,7 @@ using Paths = std::vector<std::string>;
 Result<ModelFiles> Choose(const Paths& paths, std::string_view name = "org/name") {
   return ChooseFiles(paths, ParseModelName(name).value());
 }
-std::string Refusal(const Paths& paths, std::string_view name = "org/name") {
+std::string ChoiceRefusal(const Paths& paths, std::string_view name = "org/name") {
   const Result<ModelFiles> files = Choose(paths, name);
   return files.ok() ? "accepted" : files.error().message;
 }
@@ -41,9 +41,9 @@ TEST(ChooseFiles, UsualQuantisationsComeFirst) {
   EXPECT_FALSE(Choose(fewer)->certain);  // The repository may have a Q4_K_M by now.
   EXPECT_EQ(Choose({"mmproj-F16.gguf", "whatever.gguf", "imatrix.gguf"})->entry, "whatever.gguf");
   EXPECT_EQ(
-      Refusal({"m-IQ2_M.gguf", "m-IQ1_S.gguf"}),
+      ChoiceRefusal({"m-IQ2_M.gguf", "m-IQ1_S.gguf"}),
       "org/name has none of the usual quantisations: name one of IQ1_S, IQ2_M behind a colon");
-  EXPECT_EQ(Refusal({"a-Q4_K_M.gguf", "b-Q4_K_M.gguf"}),
+  EXPECT_EQ(ChoiceRefusal({"a-Q4_K_M.gguf", "b-Q4_K_M.gguf"}),
             "org/name has several models: name one of a-Q4_K_M.gguf, b-Q4_K_M.gguf behind a colon");
 }
 
@@ -55,12 +55,12 @@ TEST(ChooseFiles, QuantisationsAndFilesAreNamed) {
   EXPECT_EQ(Choose(all, "org/name:F16")->entry, "sub/m.f16.gguf");
   EXPECT_EQ(Choose(all, "org/name:m.f16.gguf")->entry, "sub/m.f16.gguf");
   EXPECT_EQ(Choose(all, "org/name:sub/m.f16.gguf")->entry, "sub/m.f16.gguf");
-  EXPECT_EQ(Refusal(all, "org/name:Q4"),
+  EXPECT_EQ(ChoiceRefusal(all, "org/name:Q4"),
             "org/name has no Q4; it has F16, Q4_K_M, Q8_0, UD-Q4_K_XL");
-  EXPECT_EQ(Refusal(all, "org/name:m.gguf"),
+  EXPECT_EQ(ChoiceRefusal(all, "org/name:m.gguf"),
             "org/name has no file m.gguf; it has m-Q4_K_M.gguf, m-Q8_0.gguf, m-UD-Q4_K_XL.gguf, "
             "sub/m.f16.gguf");
-  EXPECT_EQ(Refusal({"a-Q8_0.gguf", "b-Q8_0.gguf"}, "org/name:Q8_0"),
+  EXPECT_EQ(ChoiceRefusal({"a-Q8_0.gguf", "b-Q8_0.gguf"}, "org/name:Q8_0"),
             "Q8_0 could be several files of org/name: name one of a-Q8_0.gguf, b-Q8_0.gguf behind "
             "the colon");
 }
@@ -74,7 +74,7 @@ TEST(ChooseFiles, SplitModelsAreWhole) {
   // Any part stands for all, and opening begins with the first.
   EXPECT_EQ(Choose(all, "org/name:m-Q4_K_M-00002-of-00002.gguf")->entry,
             "Q4_K_M/m-Q4_K_M-00001-of-00002.gguf");
-  EXPECT_EQ(Refusal(all, "org/name:Q8_0"),
+  EXPECT_EQ(ChoiceRefusal(all, "org/name:Q8_0"),
             "of org/name:Q8_0 there are 2 of the 3 parts that 'Q8_0/m-Q8_0-00001-of-00003.gguf' "
             "has");
   EXPECT_THAT(FilesCalled(all, ParseModelName("org/name:Q8_0").value()),
@@ -92,7 +92,7 @@ TEST(ChooseFiles, ADrafterIsNotTakenForItsModel) {
   const Paths dynamic = {"X-UD-Q4_K_XL.gguf", "MTP/mtp-X-Q8_0.gguf"};
   EXPECT_EQ(Choose(dynamic)->entry, "X-UD-Q4_K_XL.gguf");
   EXPECT_EQ(Draft(dynamic), "MTP/mtp-X-Q8_0.gguf");
-  EXPECT_EQ(Refusal(dynamic, "org/name:Q8_0"), "org/name has no Q8_0; it has UD-Q4_K_XL");
+  EXPECT_EQ(ChoiceRefusal(dynamic, "org/name:Q8_0"), "org/name has no Q8_0; it has UD-Q4_K_XL");
   EXPECT_EQ(Choose(dynamic, "org/name:mtp-X-Q8_0.gguf")->entry, "MTP/mtp-X-Q8_0.gguf");
   // The same quantisation beside it.
   for (const char* drafter :
@@ -200,9 +200,9 @@ TEST(ChooseFiles, PickledTensorsAreTakenWhereThereIsNothingElse) {
                       "pytorch_model-00001-of-00002.bin"})
                   ->paths,
               UnorderedElementsAre("config.json", "model.safetensors"));
-  EXPECT_EQ(
-      Refusal({"config.json", "pytorch_model.bin.index.json", "pytorch_model-00001-of-00002.bin"}),
-      "of org/name there are 1 of the 2 files of weights");
+  EXPECT_EQ(ChoiceRefusal({"config.json", "pytorch_model.bin.index.json",
+                           "pytorch_model-00001-of-00002.bin"}),
+            "of org/name there are 1 of the 2 files of weights");
 }
 
 TEST(ChooseFiles, HeadsHaveAFileOfTheirOwn) {
@@ -215,15 +215,15 @@ TEST(ChooseFiles, HeadsHaveAFileOfTheirOwn) {
 }
 
 TEST(ChooseFiles, FoldersAreWhole) {
-  EXPECT_EQ(Refusal({"config.json", "tf_model.h5", "tokenizer.json"}),
+  EXPECT_EQ(ChoiceRefusal({"config.json", "tf_model.h5", "tokenizer.json"}),
             "org/name holds no model that runs here: neither GGUF files nor a config.json with "
             "weights in model.safetensors or pytorch_model.bin");
-  EXPECT_EQ(Refusal({"config.json", "model.safetensors.index.json", "tokenizer.json",
-                     "model-00001-of-00003.safetensors"}),
+  EXPECT_EQ(ChoiceRefusal({"config.json", "model.safetensors.index.json", "tokenizer.json",
+                           "model-00001-of-00003.safetensors"}),
             "of org/name there are 1 of the 3 files of weights");
-  EXPECT_EQ(Refusal({"config.json", "model.safetensors", "tokenizer.json"}, "org/name:Q8_0"),
+  EXPECT_EQ(ChoiceRefusal({"config.json", "model.safetensors", "tokenizer.json"}, "org/name:Q8_0"),
             "org/name has no GGUF files, among which ':Q8_0' could choose: leave it out");
-  EXPECT_EQ(Refusal({}),
+  EXPECT_EQ(ChoiceRefusal({}),
             "org/name holds no model that runs here: neither GGUF files nor a config.json with "
             "weights in model.safetensors or pytorch_model.bin");
 }

@@ -14,14 +14,14 @@ namespace foretoken {
 namespace {
 
 constexpr std::size_t kMostFiles = 100'000;
-constexpr double kMostBytes = 1e14;
+constexpr double kMostFileBytes = 1e14;
 
 // A file's size and hash: those of its content, not those of the pointer that git has in place of a
 // large file. A mirror may leave them out.
 void ReadContent(JsonObject* entry, HubFile* file) {
   if (entry->Has("lfs")) {
     JsonObject large = entry->Child("lfs");
-    file->size = static_cast<std::uint64_t>(large.Number("size", 0, kMostBytes));
+    file->size = static_cast<std::uint64_t>(large.Number("size", 0, kMostFileBytes));
     file->hash = large.Text("sha256");
     if (large.ok() && !IsSha256(file->hash)) {
       large.Refuse("has a sha256 that is none");
@@ -29,7 +29,7 @@ void ReadContent(JsonObject* entry, HubFile* file) {
     return;
   }
   if (!entry->Has("size") || !entry->Has("blobId")) return;
-  file->size = static_cast<std::uint64_t>(entry->Number("size", 0, kMostBytes));
+  file->size = static_cast<std::uint64_t>(entry->Number("size", 0, kMostFileBytes));
   file->hash = entry->Text("blobId");
   if (entry->ok() && !IsCommit(file->hash)) entry->Refuse("has a blobId that is none");
 }

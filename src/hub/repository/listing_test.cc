@@ -19,7 +19,7 @@ std::string WithFiles(const std::string& files) {
 std::string Entry(const std::string& path) {
   return fmt::format(R"({{"rfilename": "{}", "size": 7, "blobId": "{}"}})", path, kBlob);
 }
-std::string Refusal(const std::string& text) {
+std::string ListingRefusal(const std::string& text) {
   const Result<HubListing> listing = ParseListing(text, "http://hub");
   return listing.ok() ? "accepted" : listing.error().message;
 }
@@ -55,19 +55,20 @@ TEST(Listing, MirrorsMayLeaveSizesAndHashesOut) {
 }
 
 TEST(Listing, IsNotTrusted) {
-  EXPECT_EQ(Refusal("<html>"), "http://hub is no JSON: is that address a hub?");
-  EXPECT_THAT(Refusal("[]"), HasSubstr("must be an object"));
-  EXPECT_THAT(Refusal("{}"), HasSubstr("lacks the field \"sha\""));
-  EXPECT_THAT(Refusal(R"({"sha": "main", "siblings": []})"), HasSubstr("sha that is no commit"));
-  EXPECT_THAT(Refusal(WithFiles(Entry("../../.bashrc"))),
+  EXPECT_EQ(ListingRefusal("<html>"), "http://hub is no JSON: is that address a hub?");
+  EXPECT_THAT(ListingRefusal("[]"), HasSubstr("must be an object"));
+  EXPECT_THAT(ListingRefusal("{}"), HasSubstr("lacks the field \"sha\""));
+  EXPECT_THAT(ListingRefusal(R"({"sha": "main", "siblings": []})"),
+              HasSubstr("sha that is no commit"));
+  EXPECT_THAT(ListingRefusal(WithFiles(Entry("../../.bashrc"))),
               HasSubstr("names the file '../../.bashrc', which cannot be one"));
-  EXPECT_THAT(Refusal(WithFiles(Entry("/etc/passwd"))), HasSubstr("cannot be one"));
-  EXPECT_THAT(Refusal(WithFiles(Entry("a") + "," + Entry("a"))), HasSubstr("'a' again"));
-  EXPECT_THAT(Refusal(WithFiles(R"({"rfilename": "a", "size": 1, "blobId": "../x"})")),
+  EXPECT_THAT(ListingRefusal(WithFiles(Entry("/etc/passwd"))), HasSubstr("cannot be one"));
+  EXPECT_THAT(ListingRefusal(WithFiles(Entry("a") + "," + Entry("a"))), HasSubstr("'a' again"));
+  EXPECT_THAT(ListingRefusal(WithFiles(R"({"rfilename": "a", "size": 1, "blobId": "../x"})")),
               HasSubstr("blobId that is none"));
-  EXPECT_THAT(Refusal(WithFiles(R"({"rfilename": "a", "size": -1, "blobId": "x"})")),
+  EXPECT_THAT(ListingRefusal(WithFiles(R"({"rfilename": "a", "size": -1, "blobId": "x"})")),
               HasSubstr("size"));
-  EXPECT_THAT(Refusal(WithFiles(
+  EXPECT_THAT(ListingRefusal(WithFiles(
                   R"({"rfilename": "a", "size": 1, "lfs": {"sha256": "../../x", "size": 1}})")),
               HasSubstr("sha256 that is none"));
 }

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Refusal(std::string_view text) {
+std::string NameRefusal(std::string_view text) {
   const Result<ModelName> name = ParseModelName(text);
   return name.ok() ? "accepted" : name.error().message;
 }
@@ -59,28 +59,29 @@ TEST(ModelName, MayBeAnAddress) {
             "org/name:m-Q4_K_M.gguf");
   EXPECT_EQ(text("https://huggingface.co/org/name/resolve/v1/sub/m%20x.gguf?download=true"),
             "org/name@v1:sub/m x.gguf");
-  EXPECT_THAT(Refusal("https://example.com/org/name"), HasSubstr("no address of hf.co"));
-  EXPECT_THAT(Refusal("https://huggingface.co/datasets/org/name"), HasSubstr("no model's name"));
-  EXPECT_THAT(Refusal("https://huggingface.co/org/name/resolve/main/..%2F..%2Fx.gguf"),
+  EXPECT_THAT(NameRefusal("https://example.com/org/name"), HasSubstr("no address of hf.co"));
+  EXPECT_THAT(NameRefusal("https://huggingface.co/datasets/org/name"),
+              HasSubstr("no model's name"));
+  EXPECT_THAT(NameRefusal("https://huggingface.co/org/name/resolve/main/..%2F..%2Fx.gguf"),
               HasSubstr("names no file"));
-  EXPECT_THAT(Refusal("https://huggingface.co/"), HasSubstr("no model's name"));
+  EXPECT_THAT(NameRefusal("https://huggingface.co/"), HasSubstr("no model's name"));
 }
 
 TEST(ModelName, LeadsNowhereElse) {
   for (const char* text : {"", "/", "org/", "/name", "org/name/more", "org//name", "..", "../name",
                            "org/..", "org/na--me", "-org/name", "org/name.", "org/name.git",
                            "or g/name", "org/näme", "org/name\n"}) {
-    EXPECT_THAT(Refusal(text), HasSubstr("is no model's name")) << text;
+    EXPECT_THAT(NameRefusal(text), HasSubstr("is no model's name")) << text;
   }
-  EXPECT_THAT(Refusal(std::string(60, 'a') + "/" + std::string(60, 'b')),
+  EXPECT_THAT(NameRefusal(std::string(60, 'a') + "/" + std::string(60, 'b')),
               HasSubstr("is no model's name"));
   for (const char* text : {"org/name@", "org/name@../up", "org/name@a//b", "org/name@/a",
                            "org/name@a b", "org/name@a@b"}) {
-    EXPECT_THAT(Refusal(text), HasSubstr("names no branch, tag or commit")) << text;
+    EXPECT_THAT(NameRefusal(text), HasSubstr("names no branch, tag or commit")) << text;
   }
   for (const char* text : {"org/name:", "org/name:../a.gguf", "org/name:/a.gguf",
                            "org/name:a//b.gguf", "org/name:a\\b.gguf", "org/name:a\x01.gguf"}) {
-    EXPECT_THAT(Refusal(text), HasSubstr("names no file or quantisation")) << text;
+    EXPECT_THAT(NameRefusal(text), HasSubstr("names no file or quantisation")) << text;
   }
 }
 

@@ -83,7 +83,7 @@ Value CopyList(Workspace* workspace, const Value& self, Arguments* arguments) {
   return parameters.Close() ? Value(ListOf(workspace, self)) : Value();
 }
 
-Value Items(Workspace* workspace, const Value& self, Arguments* arguments) {
+Value ItemsMethod(Workspace* workspace, const Value& self, Arguments* arguments) {
   Parameters parameters(workspace, "items", arguments);
   List* items = workspace->NewList(List::Kind::kView);
   if (!parameters.Close()) return {};
@@ -198,7 +198,7 @@ constexpr std::array kListMethods = {
 
 // A dict has all of Python's methods, as an entry of the same name is not what `dict.name` means.
 constexpr std::array kDictMethods = {
-    NamedMethod{"items", Items},
+    NamedMethod{"items", ItemsMethod},
     NamedMethod{"keys", HalfOfItems<true>},
     NamedMethod{"values", HalfOfItems<false>},
     NamedMethod{"get", Get},

@@ -15,7 +15,7 @@
 namespace foretoken::jinja {
 namespace {
 
-constexpr int kMostDigits = 1000;
+constexpr int kMostFormatDigits = 1000;
 
 /// What stands between a % and the letter behind it.
 struct Directive {
@@ -58,8 +58,8 @@ class PercentFormatter {
     *number = 0;
     while (Peek() >= '0' && Peek() <= '9') {
       *number = *number * 10 + (format_.bytes()[at_++] - '0');
-      if (*number <= kMostDigits) continue;
-      workspace_->Fail(fmt::format("a format has at most {} digits", kMostDigits));
+      if (*number <= kMostFormatDigits) continue;
+      workspace_->Fail(fmt::format("a format has at most {} digits", kMostFormatDigits));
       return false;
     }
     return true;

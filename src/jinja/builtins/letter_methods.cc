@@ -10,13 +10,13 @@ namespace foretoken::jinja {
 namespace {
 
 template <Value (*kOperation)(Workspace*, const Text&)>
-Value Plain(Workspace* workspace, const Value& self, Arguments* arguments) {
+Value PlainMethod(Workspace* workspace, const Value& self, Arguments* arguments) {
   Parameters parameters(workspace, "a method for letter case", arguments);
   return parameters.Close() ? kOperation(workspace, *self.AsText()) : Value();
 }
 
 /// Each letter behind one without case is a capital, each behind one with case is not.
-Value Title(Workspace* workspace, const Text& text) {
+Value TitleByLetters(Workspace* workspace, const Text& text) {
   TextBuilder builder(workspace);
   bool inside = false;
   const auto map = [&](std::uint32_t code, std::size_t place, std::string* replacement) {
@@ -62,7 +62,7 @@ Value All(Workspace* workspace, const Value& self, Arguments*) {
 }
 
 template <bool kUpper>
-Value HasCase(Workspace* workspace, const Value& self, Arguments*) {
+Value HasCaseMethod(Workspace* workspace, const Value& self, Arguments*) {
   const std::string& bytes = self.AsText()->bytes();
   return workspace->StepOver(bytes.size()) && AllHaveCase(bytes, kUpper);
 }
@@ -96,20 +96,28 @@ Value Justify(Workspace* workspace, const Value& self, Arguments* arguments) {
   return builder.Finish();
 }
 
-constexpr std::array kMethods = {
-    NamedMethod{"upper", Plain<Upper>},           NamedMethod{"lower", Plain<Lower>},
-    NamedMethod{"capitalize", Plain<Capitalize>}, NamedMethod{"title", Plain<Title>},
-    NamedMethod{"swapcase", Plain<SwapCase>},     NamedMethod{"isdigit", All<IsDecimal>},
-    NamedMethod{"isdecimal", All<IsDecimal>},     NamedMethod{"isnumeric", All<IsDecimal>},
-    NamedMethod{"isalpha", All<IsLetter>},        NamedMethod{"isalnum", All<IsLetterOrDigit>},
-    NamedMethod{"isspace", All<IsSpace>},         NamedMethod{"isupper", HasCase<true>},
-    NamedMethod{"islower", HasCase<false>},       NamedMethod{"ljust", Justify<Place::kLeft>},
-    NamedMethod{"rjust", Justify<Place::kRight>}, NamedMethod{"center", Justify<Place::kCenter>},
+constexpr std::array kLetterMethods = {
+    NamedMethod{"upper", PlainMethod<Upper>},
+    NamedMethod{"lower", PlainMethod<Lower>},
+    NamedMethod{"capitalize", PlainMethod<Capitalize>},
+    NamedMethod{"title", PlainMethod<TitleByLetters>},
+    NamedMethod{"swapcase", PlainMethod<SwapCase>},
+    NamedMethod{"isdigit", All<IsDecimal>},
+    NamedMethod{"isdecimal", All<IsDecimal>},
+    NamedMethod{"isnumeric", All<IsDecimal>},
+    NamedMethod{"isalpha", All<IsLetter>},
+    NamedMethod{"isalnum", All<IsLetterOrDigit>},
+    NamedMethod{"isspace", All<IsSpace>},
+    NamedMethod{"isupper", HasCaseMethod<true>},
+    NamedMethod{"islower", HasCaseMethod<false>},
+    NamedMethod{"ljust", Justify<Place::kLeft>},
+    NamedMethod{"rjust", Justify<Place::kRight>},
+    NamedMethod{"center", Justify<Place::kCenter>},
     NamedMethod{"zfill", Justify<Place::kZeros>},
 };
 
 }  // namespace
 
-std::span<const NamedMethod> LetterMethods() { return kMethods; }
+std::span<const NamedMethod> LetterMethods() { return kLetterMethods; }
 
 }  // namespace foretoken::jinja

@@ -52,7 +52,7 @@ Value MakeList(Workspace* workspace, const Value& input, Arguments* arguments) {
   return parameters.Close() ? Value(ListOf(workspace, input)) : Value();
 }
 
-Value Join(Workspace* workspace, const Value& input, Arguments* arguments) {
+Value JoinFilter(Workspace* workspace, const Value& input, Arguments* arguments) {
   Parameters parameters(workspace, "join", arguments);
   const Value separator = Str(workspace, parameters.Optional("d", workspace->NewString("")));
   const Value attribute = parameters.Optional("attribute");
@@ -64,7 +64,7 @@ Value Join(Workspace* workspace, const Value& input, Arguments* arguments) {
   return JoinTexts(workspace, *separator.AsText(), items);
 }
 
-Value Items(Workspace* workspace, const Value& input, Arguments* arguments) {
+Value ItemsFilter(Workspace* workspace, const Value& input, Arguments* arguments) {
   Parameters parameters(workspace, "items", arguments);
   List* items = workspace->NewList(List::Kind::kGenerator);
   if (!parameters.Close() || input.IsUndefined()) return items;
@@ -157,11 +157,11 @@ Value Attribute(Workspace* workspace, const Value& input, Arguments* arguments) 
   return FindAttribute(workspace, input, name.AsText()->bytes()).value_or(Value());
 }
 
-constexpr std::array kFilters = {
+constexpr std::array kListFilters = {
     NamedFilter{"length", LengthFilter}, NamedFilter{"count", LengthFilter},
     NamedFilter{"first", First},         NamedFilter{"last", Last},
-    NamedFilter{"list", MakeList},       NamedFilter{"join", Join},
-    NamedFilter{"items", Items},         NamedFilter{"reverse", Reverse},
+    NamedFilter{"list", MakeList},       NamedFilter{"join", JoinFilter},
+    NamedFilter{"items", ItemsFilter},   NamedFilter{"reverse", Reverse},
     NamedFilter{"batch", Batch},         NamedFilter{"slice", Slice},
     NamedFilter{"default", Default},     NamedFilter{"d", Default},
     NamedFilter{"attr", Attribute},
@@ -169,6 +169,6 @@ constexpr std::array kFilters = {
 
 }  // namespace
 
-std::span<const NamedFilter> ListFilters() { return kFilters; }
+std::span<const NamedFilter> ListFilters() { return kListFilters; }
 
 }  // namespace foretoken::jinja

@@ -9,7 +9,7 @@
 namespace foretoken::jinja {
 namespace {
 
-const NamedMethod* Find(std::span<const NamedMethod> methods, std::string_view name) {
+const NamedMethod* FindNamed(std::span<const NamedMethod> methods, std::string_view name) {
   const auto found = std::ranges::find(methods, name, &NamedMethod::name);
   return found == methods.end() ? nullptr : &*found;
 }
@@ -35,16 +35,16 @@ std::optional<Value> LoopAttribute(const Loop& loop, std::string_view name) {
 
 const NamedMethod* FindMethod(const Value& value, std::string_view name) {
   if (value.IsString()) {
-    const NamedMethod* method = Find(TextMethods(), name);
-    return method != nullptr ? method : Find(LetterMethods(), name);
+    const NamedMethod* method = FindNamed(TextMethods(), name);
+    return method != nullptr ? method : FindNamed(LetterMethods(), name);
   }
-  if (value.AsDict() != nullptr) return Find(DictMethods(), name);
-  if (value.AsLoop() != nullptr) return Find(LoopMethods(), name);
+  if (value.AsDict() != nullptr) return FindNamed(DictMethods(), name);
+  if (value.AsLoop() != nullptr) return FindNamed(LoopMethods(), name);
   const List* list = value.AsList();
   if (list == nullptr || list->kind == List::Kind::kGenerator || list->kind == List::Kind::kView) {
     return nullptr;
   }
-  const NamedMethod* method = Find(ListMethods(), name);
+  const NamedMethod* method = FindNamed(ListMethods(), name);
   // Tuples and ranges are not changed.
   const bool reads = name == "index" || name == "count";
   return list->kind == List::Kind::kList || reads ? method : nullptr;

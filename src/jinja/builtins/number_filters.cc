@@ -125,7 +125,7 @@ double RoundedTo(double number, int digits) {
 }
 
 Value Round(Workspace* workspace, const Value& input, Arguments* arguments) {
-  constexpr std::int64_t kMostDigits = 100;
+  constexpr std::int64_t kMostPlaces = 100;
   Parameters parameters(workspace, "round", arguments);
   const std::int64_t precision = parameters.Integer("precision", 0);
   const Value method = parameters.OptionalText("method", workspace->NewString("common"));
@@ -136,8 +136,8 @@ Value Round(Workspace* workspace, const Value& input, Arguments* arguments) {
   if (how != "common" && how != "ceil" && how != "floor") {
     return workspace->Fail("round knows the methods common, ceil and floor");
   }
-  if (precision < -kMostDigits || precision > kMostDigits) {
-    return workspace->Fail(fmt::format("round takes at most {} digits", kMostDigits));
+  if (precision < -kMostPlaces || precision > kMostPlaces) {
+    return workspace->Fail(fmt::format("round takes at most {} digits", kMostPlaces));
   }
   const int digits = static_cast<int>(precision);
   if (how == "common") {
@@ -160,13 +160,13 @@ Value Sum(Workspace* workspace, const Value& input, Arguments* arguments) {
   return sum;
 }
 
-constexpr std::array kFilters = {
+constexpr std::array kNumberFilters = {
     NamedFilter{"int", Int},     NamedFilter{"float", Float}, NamedFilter{"abs", Abs},
     NamedFilter{"round", Round}, NamedFilter{"sum", Sum},
 };
 
 }  // namespace
 
-std::span<const NamedFilter> NumberFilters() { return kFilters; }
+std::span<const NamedFilter> NumberFilters() { return kNumberFilters; }
 
 }  // namespace foretoken::jinja

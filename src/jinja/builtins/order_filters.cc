@@ -129,7 +129,7 @@ Value Extreme(Workspace* workspace, const Value& input, Arguments* arguments) {
   return best;
 }
 
-constexpr std::array kFilters = {
+constexpr std::array kOrderFilters = {
     NamedFilter{"sort", Sort},         NamedFilter{"dictsort", DictSort},
     NamedFilter{"unique", Unique},     NamedFilter{"min", Extreme<false>},
     NamedFilter{"max", Extreme<true>},
@@ -137,6 +137,6 @@ constexpr std::array kFilters = {
 
 }  // namespace
 
-std::span<const NamedFilter> OrderFilters() { return kFilters; }
+std::span<const NamedFilter> OrderFilters() { return kOrderFilters; }
 
 }  // namespace foretoken::jinja

@@ -88,7 +88,7 @@ Value Select(Workspace* workspace, const Value& input, Arguments* arguments) {
   return selected;
 }
 
-constexpr std::array kFilters = {
+constexpr std::array kSelectionFilters = {
     NamedFilter{"map", Map},
     NamedFilter{"select", Select<false, true>},
     NamedFilter{"reject", Select<false, false>},
@@ -98,6 +98,6 @@ constexpr std::array kFilters = {
 
 }  // namespace
 
-std::span<const NamedFilter> SelectionFilters() { return kFilters; }
+std::span<const NamedFilter> SelectionFilters() { return kSelectionFilters; }
 
 }  // namespace foretoken::jinja

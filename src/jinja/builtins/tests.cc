@@ -21,7 +21,7 @@ struct NamedTest {
 
 /// A test that looks at the value alone.
 template <bool (*kTest)(const Value&)>
-bool Plain(Workspace* workspace, const Value& input, Arguments* arguments) {
+bool PlainTest(Workspace* workspace, const Value& input, Arguments* arguments) {
   Parameters parameters(workspace, "a test", arguments);
   return parameters.Close() && kTest(input);
 }
@@ -82,7 +82,7 @@ bool IsSame(Workspace* workspace, const Value& input, Arguments* arguments) {
 }
 
 template <bool kUpper>
-bool HasCase(Workspace* workspace, const Value& input, Arguments*) {
+bool HasCaseTest(Workspace* workspace, const Value& input, Arguments*) {
   const Value string = Str(workspace, input);
   const std::string& bytes = string.AsText()->bytes();
   return workspace->StepOver(bytes.size()) && AllHaveCase(bytes, kUpper);
@@ -97,27 +97,27 @@ bool NamesTest(Workspace*, const Value& input, Arguments*) {
 }
 
 constexpr std::array kTests = {
-    NamedTest{"defined", Plain<IsDefined>},
-    NamedTest{"undefined", Plain<IsUndefined>},
-    NamedTest{"none", Plain<IsNone>},
-    NamedTest{"boolean", Plain<IsBoolean>},
-    NamedTest{"true", Plain<IsTrue>},
-    NamedTest{"false", Plain<IsFalse>},
-    NamedTest{"integer", Plain<IsInteger>},
-    NamedTest{"float", Plain<IsFloat>},
-    NamedTest{"number", Plain<IsNumber>},
-    NamedTest{"string", Plain<IsString>},
-    NamedTest{"mapping", Plain<IsMapping>},
-    NamedTest{"iterable", Plain<IsIterable>},
-    NamedTest{"sequence", Plain<IsSequence>},
-    NamedTest{"callable", Plain<IsCallable>},
-    NamedTest{"escaped", Plain<IsEscaped>},
+    NamedTest{"defined", PlainTest<IsDefined>},
+    NamedTest{"undefined", PlainTest<IsUndefined>},
+    NamedTest{"none", PlainTest<IsNone>},
+    NamedTest{"boolean", PlainTest<IsBoolean>},
+    NamedTest{"true", PlainTest<IsTrue>},
+    NamedTest{"false", PlainTest<IsFalse>},
+    NamedTest{"integer", PlainTest<IsInteger>},
+    NamedTest{"float", PlainTest<IsFloat>},
+    NamedTest{"number", PlainTest<IsNumber>},
+    NamedTest{"string", PlainTest<IsString>},
+    NamedTest{"mapping", PlainTest<IsMapping>},
+    NamedTest{"iterable", PlainTest<IsIterable>},
+    NamedTest{"sequence", PlainTest<IsSequence>},
+    NamedTest{"callable", PlainTest<IsCallable>},
+    NamedTest{"escaped", PlainTest<IsEscaped>},
     NamedTest{"odd", IsOdd},
     NamedTest{"even", IsEven},
     NamedTest{"divisibleby", IsDivisible},
     NamedTest{"sameas", IsSame},
-    NamedTest{"lower", HasCase<false>},
-    NamedTest{"upper", HasCase<true>},
+    NamedTest{"lower", HasCaseTest<false>},
+    NamedTest{"upper", HasCaseTest<true>},
     NamedTest{"filter", NamesFilter},
     NamedTest{"test", NamesTest},
     NamedTest{"in", Compared<Comparison::kIn>},

@@ -17,18 +17,18 @@ namespace foretoken::jinja {
 namespace {
 
 template <Value (*kOperation)(Workspace*, const Text&)>
-Value Plain(Workspace* workspace, const Value& input, Arguments* arguments) {
+Value PlainFilter(Workspace* workspace, const Value& input, Arguments* arguments) {
   Parameters parameters(workspace, "a filter for letter case", arguments);
   const Value string = Str(workspace, input);
   return parameters.Close() ? kOperation(workspace, *string.AsText()) : Value();
 }
 
-Value String(Workspace* workspace, const Value& input, Arguments* arguments) {
+Value StringFilter(Workspace* workspace, const Value& input, Arguments* arguments) {
   Parameters parameters(workspace, "string", arguments);
   return parameters.Close() ? Str(workspace, input) : Value();
 }
 
-Value Trim(Workspace* workspace, const Value& input, Arguments* arguments) {
+Value TrimFilter(Workspace* workspace, const Value& input, Arguments* arguments) {
   Parameters parameters(workspace, "trim", arguments);
   const Value characters = parameters.OptionalText("chars");
   const Value string = Str(workspace, input);
@@ -37,7 +37,7 @@ Value Trim(Workspace* workspace, const Value& input, Arguments* arguments) {
 }
 
 /// A capital begins every word; words begin behind white space, hyphens and opening brackets.
-Value Title(Workspace* workspace, const Text& text) {
+Value TitleByWords(Workspace* workspace, const Text& text) {
   TextBuilder builder(workspace);
   bool begins = true;
   const auto map = [&](std::uint32_t code, std::size_t place, std::string* replacement) {
@@ -130,7 +130,7 @@ Value Center(Workspace* workspace, const Value& input, Arguments* arguments) {
   return FindMethod(string, "center")->body(workspace, string, &passed);
 }
 
-Value Format(Workspace* workspace, const Value& input, Arguments* arguments) {
+Value FormatFilter(Workspace* workspace, const Value& input, Arguments* arguments) {
   const Value string = Str(workspace, input);
   if (!arguments->named.empty()) {
     if (!arguments->positional.empty()) {
@@ -223,20 +223,28 @@ Value ToJson(Workspace* workspace, const Value& input, Arguments* arguments) {
   return builder.Finish();
 }
 
-constexpr std::array kFilters = {
-    NamedFilter{"string", String},      NamedFilter{"safe", Safe},
-    NamedFilter{"trim", Trim},          NamedFilter{"upper", Plain<Upper>},
-    NamedFilter{"lower", Plain<Lower>}, NamedFilter{"capitalize", Plain<Capitalize>},
-    NamedFilter{"title", Plain<Title>}, NamedFilter{"replace", ReplaceFilter},
-    NamedFilter{"indent", Indent},      NamedFilter{"escape", EscapeFilter},
-    NamedFilter{"e", EscapeFilter},     NamedFilter{"forceescape", EscapeFilter},
-    NamedFilter{"format", Format},      NamedFilter{"center", Center},
-    NamedFilter{"truncate", Truncate},  NamedFilter{"wordcount", WordCount},
+constexpr std::array kTextFilters = {
+    NamedFilter{"string", StringFilter},
+    NamedFilter{"safe", Safe},
+    NamedFilter{"trim", TrimFilter},
+    NamedFilter{"upper", PlainFilter<Upper>},
+    NamedFilter{"lower", PlainFilter<Lower>},
+    NamedFilter{"capitalize", PlainFilter<Capitalize>},
+    NamedFilter{"title", PlainFilter<TitleByWords>},
+    NamedFilter{"replace", ReplaceFilter},
+    NamedFilter{"indent", Indent},
+    NamedFilter{"escape", EscapeFilter},
+    NamedFilter{"e", EscapeFilter},
+    NamedFilter{"forceescape", EscapeFilter},
+    NamedFilter{"format", FormatFilter},
+    NamedFilter{"center", Center},
+    NamedFilter{"truncate", Truncate},
+    NamedFilter{"wordcount", WordCount},
     NamedFilter{"tojson", ToJson},
 };
 
 }  // namespace
 
-std::span<const NamedFilter> TextFilters() { return kFilters; }
+std::span<const NamedFilter> TextFilters() { return kTextFilters; }
 
 }  // namespace foretoken::jinja

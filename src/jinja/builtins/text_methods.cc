@@ -186,7 +186,7 @@ Value HasAffix(Workspace* workspace, const Value& self, Arguments* arguments) {
 enum class Search { kFind, kFindLast, kIndex, kIndexLast, kCount };
 
 template <Search kSearch>
-Value Find(Workspace* workspace, const Value& self, Arguments* arguments) {
+Value SearchMethod(Workspace* workspace, const Value& self, Arguments* arguments) {
   Parameters parameters(workspace, "a search in a string", arguments);
   const Value wanted = parameters.RequiredText("sub");
   const auto window = Window(workspace, self, &parameters);
@@ -237,7 +237,7 @@ Value RemoveAffix(Workspace* workspace, const Value& self, Arguments* arguments)
                 : Part(workspace, text, bytes.size(), text.size());
 }
 
-Value Join(Workspace* workspace, const Value& self, Arguments* arguments) {
+Value JoinMethod(Workspace* workspace, const Value& self, Arguments* arguments) {
   Parameters parameters(workspace, "join", arguments);
   const Value given = parameters.Required("iterable");
   std::vector<Value> items;
@@ -250,11 +250,11 @@ Value Join(Workspace* workspace, const Value& self, Arguments* arguments) {
   return JoinTexts(workspace, *self.AsText(), items);
 }
 
-Value Format(Workspace* workspace, const Value& self, Arguments* arguments) {
+Value FormatMethod(Workspace* workspace, const Value& self, Arguments* arguments) {
   return FormatBraces(workspace, *self.AsText(), *arguments);
 }
 
-constexpr std::array kMethods = {
+constexpr std::array kTextMethods = {
     NamedMethod{"strip", StripMethod<true, true>},
     NamedMethod{"lstrip", StripMethod<true, false>},
     NamedMethod{"rstrip", StripMethod<false, true>},
@@ -268,17 +268,17 @@ constexpr std::array kMethods = {
     NamedMethod{"removeprefix", RemoveAffix<false>},
     NamedMethod{"removesuffix", RemoveAffix<true>},
     NamedMethod{"replace", ReplaceMethod},
-    NamedMethod{"join", Join},
-    NamedMethod{"format", Format},
-    NamedMethod{"find", Find<Search::kFind>},
-    NamedMethod{"rfind", Find<Search::kFindLast>},
-    NamedMethod{"index", Find<Search::kIndex>},
-    NamedMethod{"rindex", Find<Search::kIndexLast>},
-    NamedMethod{"count", Find<Search::kCount>},
+    NamedMethod{"join", JoinMethod},
+    NamedMethod{"format", FormatMethod},
+    NamedMethod{"find", SearchMethod<Search::kFind>},
+    NamedMethod{"rfind", SearchMethod<Search::kFindLast>},
+    NamedMethod{"index", SearchMethod<Search::kIndex>},
+    NamedMethod{"rindex", SearchMethod<Search::kIndexLast>},
+    NamedMethod{"count", SearchMethod<Search::kCount>},
 };
 
 }  // namespace
 
-std::span<const NamedMethod> TextMethods() { return kMethods; }
+std::span<const NamedMethod> TextMethods() { return kTextMethods; }
 
 }  // namespace foretoken::jinja

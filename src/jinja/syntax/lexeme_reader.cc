@@ -9,7 +9,7 @@ namespace {
 
 using Kind = Lexeme::Kind;
 
-constexpr int kDeepest = 200;
+constexpr int kDeepestSyntax = 200;
 
 /// As errors call a word.
 std::string Described(const Lexeme& word) {
@@ -82,7 +82,8 @@ void LexemeReader::FailAtWord(std::string_view wanted) {
 
 bool LexemeReader::Enter() {
   ++depth_;
-  if (depth_ > kDeepest) Fail(fmt::format("more than {} levels within each other", kDeepest));
+  if (depth_ > kDeepestSyntax)
+    Fail(fmt::format("more than {} levels within each other", kDeepestSyntax));
   return ok();
 }
 

@@ -19,7 +19,7 @@ namespace foretoken {
 namespace {
 
 // A tensor of a layer, and which outputs of one of the model's matrices it is.
-struct Part {
+struct AdaptedPart {
   std::string_view name;
   AdaptedMatrix matrix;
   std::int64_t begin;  // First of the outputs.
@@ -30,13 +30,13 @@ struct Part {
 // Of attention that has none of its own, or whose keys are values, those of keys are none; nor are
 // queries where their tensor has gates too. Of latent attention the output projection is all there
 // is, of a recurrent layer what follows.
-std::vector<Part> PartsOf(const LayerSpec& layer, std::int64_t hidden) {
+std::vector<AdaptedPart> PartsOf(const LayerSpec& layer, std::int64_t hidden) {
   const AttentionSpec& attention = layer.attention;
   const std::int64_t q = attention.query_width();
   const std::int64_t kv = attention.kv_width();
   const bool plain = !layer.is_recurrent() && !attention.is_latent();
   const bool keys = plain && attention.kv_from < 0 && !attention.keys_as_values;
-  std::vector<Part> parts;
+  std::vector<AdaptedPart> parts;
   if (!layer.is_recurrent()) parts.push_back({"o", AdaptedMatrix::kOutput, 0, hidden});
   if (plain && !attention.output_gate) parts.push_back({"q", AdaptedMatrix::kQkv, 0, q, q});
   if (keys) {
@@ -112,8 +112,8 @@ class Builder {
       return Refuse(factors, fmt::format("but the model has {} layers", config_.layer_count()));
     }
     const LayerSpec& layer = config_.layers[static_cast<std::size_t>(split->layer)];
-    const std::vector<Part> parts = PartsOf(layer, config_.hidden);
-    const auto part = std::ranges::find(parts, split->part, &Part::name);
+    const std::vector<AdaptedPart> parts = PartsOf(layer, config_.hidden);
+    const auto part = std::ranges::find(parts, split->part, &AdaptedPart::name);
     if (part == parts.end()) {
       return Refuse(factors,
                     fmt::format("but of that layer adapters change only {} here", NamesOf(parts)));
@@ -155,15 +155,15 @@ class Builder {
                                     Printable(factors.name_in_file), why));
   }
 
-  static std::string NamesOf(const std::vector<Part>& parts) {
+  static std::string NamesOf(const std::vector<AdaptedPart>& parts) {
     std::string names;
-    for (const Part& part : parts)
+    for (const AdaptedPart& part : parts)
       names += fmt::format("{}{}", names.empty() ? "" : ", ", part.name);
     return names.empty() ? "nothing" : names;
   }
 
   // Scaled, its rows in the order in which heads are rotated.
-  std::vector<float> UpOf(const AdapterFactors& factors, const Part& part,
+  std::vector<float> UpOf(const AdapterFactors& factors, const AdaptedPart& part,
                           const AttentionSpec& attention) const {
     std::vector<float> up = Floats(factors.up);
     for (float& value : up) value = static_cast<float>(value * factors.scale);
@@ -178,8 +178,8 @@ class Builder {
   }
 
   // Puts the factors of one part beside those that `sum` has.
-  static void Join(const Part& part, const std::vector<float>& down, const std::vector<float>& up,
-                   std::int64_t outputs, LowRank* sum) {
+  static void Join(const AdaptedPart& part, const std::vector<float>& down,
+                   const std::vector<float>& up, std::int64_t outputs, LowRank* sum) {
     const auto own = static_cast<std::int64_t>(up.size()) / part.outputs;
     const std::int64_t before = sum->rank;
     const std::int64_t rank = before + own;

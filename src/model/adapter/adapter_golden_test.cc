@@ -13,6 +13,7 @@
 #include "model/adapter/adapter.h"
 #include "model/adapter/adapter_file.h"
 #include "model/families/read_config.h"
+#include "model/golden_testing.h"
 #include "model/model_testing.h"
 #include "model/open_checkpoint.h"
 
@@ -21,9 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path GoldenFolder() { return fs::path(FORETOKEN_SOURCE_DIR) / "tests/golden"; }
-
-std::vector<std::string> FolderNames() {
+std::vector<std::string> AdapterNames() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(GoldenFolder() / "adapters")) {
     names.push_back(entry.path().filename().string());
@@ -33,8 +32,8 @@ std::vector<std::string> FolderNames() {
 }
 
 // The small model of a family with adapters, of which requests take one or none.
-std::unique_ptr<Model> Load(const std::string& name, const std::vector<fs::path>& adapters,
-                            Backend* backend) {
+std::unique_ptr<Model> LoadAdapted(const std::string& name, const std::vector<fs::path>& adapters,
+                                   Backend* backend) {
   const auto checkpoint = OpenCheckpoint(GoldenFolder() / "families" / name, "");
   const auto config = ReadModelConfig(checkpoint.value());
   const auto weights = LoadWeights(checkpoint.value(), config.value(), backend);
@@ -48,8 +47,6 @@ std::unique_ptr<Model> Load(const std::string& name, const std::vector<fs::path>
   if (read.empty()) return weights.value()->MakeModel(backend);
   return weights.value()->MakeModel(backend, std::make_shared<const AdapterSet>(read, backend));
 }
-
-constexpr float kTolerance = 1e-4F;
 
 // Adapters of models of several families, as PEFT saves them: logits and greedy continuation are
 // those that PEFT and `transformers` computed in float32 (tests/golden/README.md).
@@ -65,24 +62,24 @@ TEST_P(AdapterGoldenTest, LogitsAndGreedyTokensAgree) {
   const auto final = golden.at("final_logits").get<std::vector<float>>();
   for (const BackendCase& each : BackendCases()) {
     const auto backend = each.make(Precision::kF32);
-    const auto model = Load(golden.at("model"), {folder}, backend.get());
+    const auto model = LoadAdapted(golden.at("model"), {folder}, backend.get());
     ASSERT_NE(model, nullptr);
     const std::size_t vocabulary = last.size();
     const int length = static_cast<int>(prompt.size() + greedy.size());
     SequenceRunner runner(model.get(), length, {.index = 0});
     const float* logits = runner.Append(prompt) + (prompt.size() - 1) * vocabulary;
-    EXPECT_LT(Apart({logits, vocabulary}, last), kTolerance) << each.name;
+    EXPECT_LT(Apart({logits, vocabulary}, last), kGoldenTolerance) << each.name;
     std::vector<Token> tokens;
     while (tokens.size() < greedy.size()) {
       tokens.push_back(static_cast<Token>(std::max_element(logits, logits + vocabulary) - logits));
       logits = runner.Append(std::span(&tokens.back(), 1));
     }
     EXPECT_EQ(tokens, greedy) << each.name;
-    EXPECT_LT(Apart({logits, vocabulary}, final), kTolerance) << each.name;
+    EXPECT_LT(Apart({logits, vocabulary}, final), kGoldenTolerance) << each.name;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Adapters, AdapterGoldenTest, testing::ValuesIn(FolderNames()),
+INSTANTIATE_TEST_SUITE_P(Adapters, AdapterGoldenTest, testing::ValuesIn(AdapterNames()),
                          [](const auto& param) { return TestName(param.param); });
 
 TEST(PickledAdapterTest, HasTheSameFactors) {
@@ -117,9 +114,9 @@ TEST(AdapterBatchTest, RowsOfAllAdaptersHaveTheBitsThatTheyHaveAlone) {
                                                       *AvailableQuantKernels().back(), nullptr)
                              : MakeCpuBackend(*AvailableKernels().back(), nullptr, precision);
     const auto model =
-        Load("llama", {adapters / "llama", adapters / "llama-patterns"}, backend.get());
+        LoadAdapted("llama", {adapters / "llama", adapters / "llama-patterns"}, backend.get());
     ASSERT_NE(model, nullptr);
-    const auto plain = Load("llama", {}, backend.get());
+    const auto plain = LoadAdapted("llama", {}, backend.get());
     const auto vocabulary = static_cast<std::size_t>(model->config().vocabulary);
     KvStore kv = backend->AllocateKv(model->KvShapeFor(std::ssize(uses)));
     ForwardBatch batch;

@@ -15,7 +15,7 @@ TensorView ViewOf(const std::vector<float>& values, std::int64_t outputs) {
           reinterpret_cast<const std::byte*>(values.data())};
 }
 
-std::int64_t OutputsOf(const LowRank& sum) {
+std::int64_t OutputsOfSum(const LowRank& sum) {
   return static_cast<std::int64_t>(sum.up.size()) / sum.rank;
 }
 
@@ -49,7 +49,7 @@ AdaptedProduct AdapterSet::Pack(std::span<const Adapter> adapters, std::size_t l
     };
     const auto down_of = [&](std::size_t i) { return std::array{ViewOf(sum_of(i).down, rank)}; };
     const auto up_of = [&](std::size_t i) {
-      return std::array{ViewOf(sum_of(i).up, OutputsOf(sum_of(i)))};
+      return std::array{ViewOf(sum_of(i).up, OutputsOfSum(sum_of(i)))};
     };
     const int size = static_cast<int>(members.size());
     FactorStack stack{backend->MakeStack(down_of(0), size), backend->MakeStack(up_of(0), size)};

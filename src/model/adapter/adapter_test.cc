@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // Two layers, hidden 4, heads of 2: queries of 4 outputs, keys and values of 2.
-ModelConfig SmallConfig() {
+ModelConfig AdaptedConfig() {
   ModelConfig config = LlamaConfig({.hidden = 4,
                                     .intermediate = 6,
                                     .layers = 2,
@@ -48,7 +48,7 @@ class PeftFiles {
     Add(module + ".lora_B.weight", {std::ssize(up), 1}, up);
   }
 
-  Result<Adapter> Read(const ModelConfig& model = SmallConfig()) {
+  Result<Adapter> Read(const ModelConfig& model = AdaptedConfig()) {
     file_ = builder_.Build();
     FT_ASSIGN_OR_RETURN(const FileTensors holds,
                         ParseSafetensors(std::as_bytes(std::span(file_)), "weights"));
@@ -66,7 +66,7 @@ class PeftFiles {
   std::string file_;
 };
 
-std::string ErrorOf(const Result<Adapter>& adapter) {
+std::string AdapterError(const Result<Adapter>& adapter) {
   return adapter.ok() ? "none" : adapter.error().message;
 }
 
@@ -103,7 +103,8 @@ TEST(AdapterTest, ScalesFollowThePatternsAndTheRoot) {
   wide.config["use_rslora"] = true;
   EXPECT_EQ(QkvOf(wide.Read()).up[0], static_cast<float>(2 / std::sqrt(2.0)));
   wide.config.erase("rank_pattern");
-  EXPECT_THAT(ErrorOf(wide.Read()), HasSubstr("says rank 1 for model.layers.1.self_attn.q_proj"));
+  EXPECT_THAT(AdapterError(wide.Read()),
+              HasSubstr("says rank 1 for model.layers.1.self_attn.q_proj"));
 }
 
 TEST(AdapterTest, ConfigurationsOfMoreThanFactorsAreRefused) {
@@ -123,9 +124,9 @@ TEST(AdapterTest, ConfigurationsOfMoreThanFactorsAreRefused) {
   for (const auto& [name, value] : cases) {
     PeftFiles files;
     files.AddPair(kQ, {1, 0, 0, 0}, {1, 0, 0, 0});
-    EXPECT_EQ(ErrorOf(files.Read()), "none");
+    EXPECT_EQ(AdapterError(files.Read()), "none");
     files.config[name] = value;
-    EXPECT_THAT(ErrorOf(files.Read()),
+    EXPECT_THAT(AdapterError(files.Read()),
                 testing::AllOf(HasSubstr("adapter_config.json: "), HasSubstr(name)));
   }
 }
@@ -136,7 +137,7 @@ TEST(AdapterTest, TensorsThatTheModelDoesNotHaveAreRefused) {
     files.AddPair("base_model.model." + module,
                   std::vector<float>(static_cast<std::size_t>(inputs)),
                   std::vector<float>(static_cast<std::size_t>(outputs)));
-    return ErrorOf(files.Read());
+    return AdapterError(files.Read());
   };
   EXPECT_THAT(refused("model.layers.0.mlp.up_proj", 4, 6), "none");
   EXPECT_THAT(refused("model.layers.2.mlp.up_proj", 4, 6), HasSubstr("but the model has 2 layers"));
@@ -152,12 +153,12 @@ TEST(AdapterTest, TensorsThatTheModelDoesNotHaveAreRefused) {
 TEST(AdapterTest, LayersThatAreNotPlainAttentionKeepWhatAdaptersCannotChange) {
   const auto error_of = [](const std::string& module, std::size_t outputs,
                            void (*change)(LayerSpec*)) {
-    ModelConfig config = SmallConfig();
+    ModelConfig config = AdaptedConfig();
     for (LayerSpec& layer : config.layers) change(&layer);
     PeftFiles files;
     files.AddPair("base_model.model.model.layers.0." + module, std::vector<float>(4),
                   std::vector<float>(outputs));
-    return ErrorOf(files.Read(config));
+    return AdapterError(files.Read(config));
   };
   const auto gated = [](LayerSpec* layer) { layer->attention.output_gate = true; };
   EXPECT_THAT(error_of("self_attn.q_proj", 8, gated), HasSubstr("only o, k, v, gate"));
@@ -176,16 +177,17 @@ TEST(AdapterTest, LayersThatAreNotPlainAttentionKeepWhatAdaptersCannotChange) {
 TEST(AdapterTest, FactorsWithoutTheirOtherAreRefused) {
   PeftFiles half;
   half.Add(std::string(kQ) + ".lora_A.weight", {1, 4}, {1, 2, 3, 4});
-  EXPECT_THAT(ErrorOf(half.Read()), HasSubstr("lacks the factor B for model.layers.1.self_attn"));
+  EXPECT_THAT(AdapterError(half.Read()),
+              HasSubstr("lacks the factor B for model.layers.1.self_attn"));
   PeftFiles unlike;
   unlike.Add(std::string(kQ) + ".lora_A.weight", {1, 4}, {1, 2, 3, 4});
   unlike.Add(std::string(kQ) + ".lora_B.weight", {4, 2}, std::vector<float>(8));
-  EXPECT_THAT(ErrorOf(unlike.Read()), HasSubstr("the factor A is of rank 1 and B of rank 2"));
+  EXPECT_THAT(AdapterError(unlike.Read()), HasSubstr("the factor A is of rank 1 and B of rank 2"));
   PeftFiles other;
   other.AddPair(kQ, {1, 2, 3, 4}, {1, 2, 3, 4});
   other.Add(std::string(kQ) + ".lora_magnitude_vector", {4}, {1, 1, 1, 1});
-  EXPECT_THAT(ErrorOf(other.Read()), HasSubstr("lora_magnitude_vector' is no factor"));
-  EXPECT_THAT(ErrorOf(PeftFiles().Read()), HasSubstr("has no factors"));
+  EXPECT_THAT(AdapterError(other.Read()), HasSubstr("lora_magnitude_vector' is no factor"));
+  EXPECT_THAT(AdapterError(PeftFiles().Read()), HasSubstr("has no factors"));
 }
 
 std::string Bytes(const std::vector<float>& values) {
@@ -199,7 +201,7 @@ Result<Adapter> ReadGguf(const GgufBuilder& builder) {
   FT_ASSIGN_OR_RETURN(AdapterFile adapter, GgufAdapter(contents.tensors, contents.metadata,
                                                        "adapter.gguf", *FamilyNamed("llama")));
   adapter.alternating_heads = true;
-  return MakeAdapter(adapter, SmallConfig());
+  return MakeAdapter(adapter, AdaptedConfig());
 }
 
 GgufBuilder GgufFileOf(std::string_view architecture, float alpha) {
@@ -219,9 +221,9 @@ TEST(AdapterTest, GgufFilesAreRead) {
   EXPECT_THAT(QkvOf(adapter).down, ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(QkvOf(adapter).up, ElementsAre(10, 12, 14, 16, 0, 0, 0, 0));
   EXPECT_EQ(QkvOf(ReadGguf(GgufFileOf("llama", 0))).up[0], 5);
-  EXPECT_THAT(ErrorOf(ReadGguf(GgufFileOf("qwen2", 2))),
+  EXPECT_THAT(AdapterError(ReadGguf(GgufFileOf("qwen2", 2))),
               HasSubstr("general.architecture is 'qwen2' but must be 'llama'"));
-  EXPECT_THAT(ErrorOf(ReadGguf(GgufBuilder())), HasSubstr("general.type is ''"));
+  EXPECT_THAT(AdapterError(ReadGguf(GgufBuilder())), HasSubstr("general.type is ''"));
 }
 
 TEST(AdapterTest, FingerprintsTellAdaptersApart) {

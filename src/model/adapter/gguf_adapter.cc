@@ -10,7 +10,7 @@ namespace foretoken {
 namespace {
 
 // "blk.0.ffn_up.weight.lora_a" is A for "blk.0.ffn_up".
-FactorName ReadName(std::string_view name) {
+FactorName ReadGgufName(std::string_view name) {
   for (const bool down : {true, false}) {
     const std::string_view ending = down ? ".weight.lora_a" : ".weight.lora_b";
     if (!name.ends_with(ending)) continue;
@@ -48,7 +48,7 @@ Result<AdapterFile> GgufAdapter(const TensorMap& tensors, const GgufMetadata& me
     return InvalidInput(fmt::format("{}: adapter.lora.alpha is {}", where, alpha));
   }
   // As llama.cpp has it, no alpha at all is a scale of 1.
-  return PairFactors(tensors, where, family, /*gguf=*/true, ReadName,
+  return PairFactors(tensors, where, family, /*gguf=*/true, ReadGgufName,
                      [alpha](std::string_view /*module*/, std::int64_t rank) -> Result<double> {
                        return alpha == 0 ? 1.0 : alpha / static_cast<double>(rank);
                      });

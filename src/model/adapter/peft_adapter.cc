@@ -155,7 +155,7 @@ class PeftConfig {
 
 // "base_model.model.model.layers.0.mlp.up_proj.lora_A.weight" is A for
 // "model.layers.0.mlp.up_proj".
-FactorName ReadName(std::string_view name) {
+FactorName ReadPeftName(std::string_view name) {
   constexpr std::string_view kPrefix = "base_model.model.";
   if (!name.starts_with(kPrefix)) return {};
   name.remove_prefix(kPrefix.size());
@@ -173,7 +173,7 @@ Result<AdapterFile> PeftAdapter(const TensorMap& tensors, std::string_view confi
                                 std::string_view where, const Family& family) {
   FT_ASSIGN_OR_RETURN(const PeftConfig read, PeftConfig::Parse(config, where));
   return PairFactors(
-      tensors, where, family, /*gguf=*/false, ReadName,
+      tensors, where, family, /*gguf=*/false, ReadPeftName,
       [&read](std::string_view module, std::int64_t rank) { return read.ScaleOf(module, rank); });
 }
 

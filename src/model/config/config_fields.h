@@ -17,6 +17,9 @@ inline constexpr int kMaxHeadDim = 1 << 10;
 inline constexpr int kMaxExperts = 1 << 10;
 inline constexpr int kMaxVocabulary = 1 << 22;
 inline constexpr int kMaxPositions = 1 << 20;
+// Of what bounds logits softly.
+inline constexpr double kLeastSoftCap = 1e-6;
+inline constexpr double kMostSoftCap = 1e6;
 
 /// The fields of a model's configuration, read as JsonObject reads them.
 class ConfigFields : public JsonObject {

@@ -13,29 +13,29 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-json Minimal() {
+Json Minimal() {
   return {{"model_type", "llama"},  {"hidden_size", 64},        {"intermediate_size", 192},
           {"num_hidden_layers", 2}, {"num_attention_heads", 4}, {"vocab_size", 512}};
 }
 
-Result<ModelConfig> ParseWith(const json& changes) {
-  json config = Minimal();
+Result<ModelConfig> ParseWith(const Json& changes) {
+  Json config = Minimal();
   config.update(changes);
   return ParseModelConfig(config.dump(), "config.json");
 }
 
-std::string ErrorOf(const json& changes) {
+std::string ConfigError(const Json& changes) {
   const auto config = ParseWith(changes);
   return config.ok() ? "no error" : config.error().message;
 }
 
 TEST(ModelConfigTest, FillsDefaults) {
-  const auto config = ParseWith(json::object());
+  const auto config = ParseWith(Json::object());
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->architecture, "LlamaForCausalLM");
   const AttentionSpec& attention = config->layers.at(1).attention;
@@ -78,7 +78,7 @@ TEST(ModelConfigTest, ReadsEveryField) {
 }
 
 TEST(ModelConfigTest, ReadsBothSpellingsOfRope) {
-  const json llama3 = {{"factor", 8.0},           {"low_freq_factor", 1.0},
+  const Json llama3 = {{"factor", 8.0},           {"low_freq_factor", 1.0},
                        {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 4096},
                        {"rope_type", "llama3"},   {"rope_theta", 500000.0}};
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
@@ -95,43 +95,45 @@ TEST(ModelConfigTest, ReadsBothSpellingsOfRope) {
 }
 
 TEST(ModelConfigTest, RotaryFactorsAreOneForEachFrequency) {
-  const auto with = [](const json& factors) {
+  const auto with = [](const Json& factors) {
     return ParseWith(
         {{"head_dim", 4}, {"rope_scaling", {{"type", "factors"}, {"factors", factors}}}});
   };
   const auto config = with({1, 8.5});
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_THAT(config->ropes.at(0).scaling.factors, ElementsAre(1, 8.5));
-  for (const json& wrong : {json({1}), json({1, 0}), json({1, "a"}), json(nullptr)}) {
+  for (const Json& wrong : {Json({1}), Json({1, 0}), Json({1, "a"}), Json(nullptr)}) {
     EXPECT_THAT(with(wrong).error().message, HasSubstr("factors must be 2 positive numbers"));
   }
 }
 
 TEST(ModelConfigTest, RefusesWhatWouldBeComputedWrongly) {
-  EXPECT_THAT(ErrorOf({{"rope_scaling", {{"rope_type", "mrope"}, {"factor", 2}}}}),
+  EXPECT_THAT(ConfigError({{"rope_scaling", {{"rope_type", "mrope"}, {"factor", 2}}}}),
               AllOf(HasSubstr("config.json: rope_scaling"), HasSubstr("mrope")));
-  EXPECT_THAT(ErrorOf({{"rope_scaling", {{"rope_type", "longrope"}, {"factor", 2}}}}),
+  EXPECT_THAT(ConfigError({{"rope_scaling", {{"rope_type", "longrope"}, {"factor", 2}}}}),
               HasSubstr("short_factor must be 8 positive numbers"));
-  EXPECT_THAT(ErrorOf({{"model_type", "gpt2"}}), HasSubstr("gpt2"));
-  EXPECT_THAT(ErrorOf({{"architectures", {"Qwen2ForCausalLM"}}}), HasSubstr("Qwen2ForCausalLM"));
-  EXPECT_THAT(ErrorOf({{"architectures", {"GPT2LMHeadModel"}}}), HasSubstr("GPT2LMHeadModel"));
-  EXPECT_THAT(ErrorOf({{"model_type", nullptr}}),
+  EXPECT_THAT(ConfigError({{"model_type", "gpt2"}}), HasSubstr("gpt2"));
+  EXPECT_THAT(ConfigError({{"architectures", {"Qwen2ForCausalLM"}}}),
+              HasSubstr("Qwen2ForCausalLM"));
+  EXPECT_THAT(ConfigError({{"architectures", {"GPT2LMHeadModel"}}}), HasSubstr("GPT2LMHeadModel"));
+  EXPECT_THAT(ConfigError({{"model_type", nullptr}}),
               HasSubstr("but there are LlamaForCausalLM, Mistral"));
-  EXPECT_THAT(ErrorOf({{"hidden_act", "gelu"}}), HasSubstr("only silu"));
-  EXPECT_THAT(ErrorOf({{"quantization_config", {{"bits", 4}}}}), HasSubstr("quantization_config"));
-  EXPECT_THAT(ErrorOf({{"model_type", "glm"}, {"partial_rotary_factor", 0.01}}),
+  EXPECT_THAT(ConfigError({{"hidden_act", "gelu"}}), HasSubstr("only silu"));
+  EXPECT_THAT(ConfigError({{"quantization_config", {{"bits", 4}}}}),
+              HasSubstr("quantization_config"));
+  EXPECT_THAT(ConfigError({{"model_type", "glm"}, {"partial_rotary_factor", 0.01}}),
               HasSubstr("partial_rotary_factor"));
-  const json mistral = {{"model_type", "mistral"}, {"num_key_value_heads", 4}};
-  const auto with_window = [&](const json& window) {
-    json changes = mistral;
+  const Json mistral = {{"model_type", "mistral"}, {"num_key_value_heads", 4}};
+  const auto with_window = [&](const Json& window) {
+    Json changes = mistral;
     changes["sliding_window"] = window;
-    return ErrorOf(changes);
+    return ConfigError(changes);
   };
   EXPECT_THAT(with_window("wide"), HasSubstr("sliding_window is"));
   EXPECT_EQ(with_window(nullptr), "no error");
-  EXPECT_THAT(ErrorOf({{"per_layer_config", {{"1", {{"head_dim", 8}}}}}}),
+  EXPECT_THAT(ConfigError({{"per_layer_config", {{"1", {{"head_dim", 8}}}}}}),
               HasSubstr("per_layer_config"));
-  EXPECT_THAT(ErrorOf({{"model_type", "granitemoehybrid"}, {"architectures", nullptr}}),
+  EXPECT_THAT(ConfigError({{"model_type", "granitemoehybrid"}, {"architectures", nullptr}}),
               HasSubstr("has layers that are not attention (layer_types)"));
 }
 
@@ -155,29 +157,29 @@ TEST(ModelConfigTest, FieldsAreThoseOfTheClass) {
   ASSERT_TRUE(granite.ok()) << granite.error().message;
   EXPECT_EQ(granite->layers[0].attention.scale, 1);
   // A description that is of no class keeps what it says.
-  json plain = Minimal();
+  Json plain = Minimal();
   plain.update({{"rotary_dims", 4}});
   EXPECT_EQ(ParseDescription(plain.dump(), "config.json")->ropes.at(0).dims, 4);
 }
 
 TEST(ModelConfigTest, TwoRotationsMustSayTheSame) {
-  const json linear = {{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 500.0}};
-  EXPECT_EQ(ErrorOf({{"rope_scaling", linear}, {"rope_parameters", linear}}), "no error");
-  EXPECT_THAT(ErrorOf({{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}},
-                       {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 500.0}}}}),
+  const Json linear = {{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 500.0}};
+  EXPECT_EQ(ConfigError({{"rope_scaling", linear}, {"rope_parameters", linear}}), "no error");
+  EXPECT_THAT(ConfigError({{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}},
+                           {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 500.0}}}}),
               HasSubstr("rope_scaling and rope_parameters say different things"));
-  const auto older = ParseWith({{"rope_scaling", linear}, {"rope_parameters", json::object()}});
+  const auto older = ParseWith({{"rope_scaling", linear}, {"rope_parameters", Json::object()}});
   ASSERT_TRUE(older.ok()) << older.error().message;
   EXPECT_EQ(older->ropes.at(0).scaling.factor, 2);
 }
 
 // The class of a model that sees besides says whether the head is the table.
 TEST(ModelConfigTest, TheOuterTieCounts) {
-  const auto tied = [](const char* type, const json& outer, const json& inner) {
-    json text = Minimal();
+  const auto tied = [](const char* type, const Json& outer, const Json& inner) {
+    Json text = Minimal();
     text.update({{"model_type", "ministral3"}, {"num_attention_heads", 8}, {"head_dim", 8}});
     if (!inner.is_null()) text["tie_word_embeddings"] = inner;
-    json config = {{"model_type", type}, {"text_config", text}};
+    Json config = {{"model_type", type}, {"text_config", text}};
     if (!outer.is_null()) config["tie_word_embeddings"] = outer;
     const auto parsed = ParseModelConfig(config.dump(), "config.json");
     EXPECT_TRUE(parsed.ok()) << parsed.error().message;
@@ -192,7 +194,7 @@ TEST(ModelConfigTest, TheOuterTieCounts) {
 
 // As the models that see besides say of their text.
 TEST(ModelConfigTest, SomeFamiliesLeaveOutWhatIsUsual) {
-  const json config = {{"architectures", {"Gemma3ForConditionalGeneration"}},
+  const Json config = {{"architectures", {"Gemma3ForConditionalGeneration"}},
                        {"model_type", "gemma3"},
                        {"eos_token_id", {1, 106}},
                        {"text_config",
@@ -216,24 +218,24 @@ TEST(ModelConfigTest, SomeFamiliesLeaveOutWhatIsUsual) {
 }
 
 TEST(ModelConfigTest, RefusesBadValues) {
-  EXPECT_THAT(ErrorOf({{"hidden_size", nullptr}}), HasSubstr("lacks hidden_size"));
-  for (const json& bad : {json(0), json(-1), json(1.5), json("64"), json(1LL << 40), json(~0ULL)}) {
+  EXPECT_THAT(ConfigError({{"hidden_size", nullptr}}), HasSubstr("lacks hidden_size"));
+  for (const Json& bad : {Json(0), Json(-1), Json(1.5), Json("64"), Json(1LL << 40), Json(~0ULL)}) {
     for (const char* name :
          {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
           "num_key_value_heads", "head_dim", "vocab_size", "max_position_embeddings"}) {
-      EXPECT_THAT(ErrorOf({{name, bad}}), HasSubstr(std::string(name) + " is")) << bad.dump();
+      EXPECT_THAT(ConfigError({{name, bad}}), HasSubstr(std::string(name) + " is")) << bad.dump();
     }
   }
-  EXPECT_THAT(ErrorOf({{"num_key_value_heads", 3}}), HasSubstr("not a multiple"));
-  EXPECT_THAT(ErrorOf({{"hidden_size", 66}}), HasSubstr("not a multiple"));
-  EXPECT_THAT(ErrorOf({{"head_dim", 15}}), HasSubstr("must be even"));
-  EXPECT_THAT(ErrorOf({{"rms_norm_eps", -1}}), HasSubstr("rms_norm_eps"));
-  EXPECT_THAT(ErrorOf({{"rope_theta", "x"}}), HasSubstr("rope_theta"));
-  EXPECT_THAT(ErrorOf({{"rope_scaling", 3}}), HasSubstr("rope_scaling must be"));
-  EXPECT_THAT(ErrorOf({{"rope_scaling", {{"type", "linear"}}}}), HasSubstr("lacks factor"));
-  EXPECT_THAT(ErrorOf({{"tie_word_embeddings", 1}}), HasSubstr("true or false"));
-  EXPECT_THAT(ErrorOf({{"eos_token_id", 512}}), HasSubstr("below the vocabulary of 512"));
-  EXPECT_THAT(ErrorOf({{"eos_token_id", {1, "2"}}}), HasSubstr("eos_token_id"));
+  EXPECT_THAT(ConfigError({{"num_key_value_heads", 3}}), HasSubstr("not a multiple"));
+  EXPECT_THAT(ConfigError({{"hidden_size", 66}}), HasSubstr("not a multiple"));
+  EXPECT_THAT(ConfigError({{"head_dim", 15}}), HasSubstr("must be even"));
+  EXPECT_THAT(ConfigError({{"rms_norm_eps", -1}}), HasSubstr("rms_norm_eps"));
+  EXPECT_THAT(ConfigError({{"rope_theta", "x"}}), HasSubstr("rope_theta"));
+  EXPECT_THAT(ConfigError({{"rope_scaling", 3}}), HasSubstr("rope_scaling must be"));
+  EXPECT_THAT(ConfigError({{"rope_scaling", {{"type", "linear"}}}}), HasSubstr("lacks factor"));
+  EXPECT_THAT(ConfigError({{"tie_word_embeddings", 1}}), HasSubstr("true or false"));
+  EXPECT_THAT(ConfigError({{"eos_token_id", 512}}), HasSubstr("below the vocabulary of 512"));
+  EXPECT_THAT(ConfigError({{"eos_token_id", {1, "2"}}}), HasSubstr("eos_token_id"));
   EXPECT_FALSE(ParseModelConfig("[", "config.json").ok());
   EXPECT_FALSE(ParseModelConfig("[]", "config.json").ok());
 }

@@ -21,7 +21,7 @@ std::string NameOfExpert(const Part& part, int expert) {
   return fmt::format("{}{}.{}.weight", part.name.substr(0, stem), expert, part.name.substr(stem));
 }
 
-TensorView PartOf(const TensorView& stacked, int index) {
+TensorView PartOfStack(const TensorView& stacked, int index) {
   TensorView part{stacked.format, {stacked.shape[1], stacked.shape[2]}, nullptr};
   part.data = stacked.data + static_cast<std::size_t>(index) * part.bytes();
   return part;
@@ -159,7 +159,7 @@ Result<Matrix> CheckpointSource::Matrices(const std::vector<Part>& parts, int co
         views.push_back(own.back().view);
         FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, NameOfExpert(parts[i], expert), views.back()));
       } else {
-        views.push_back(PartOf(stacked[i].view, expert));
+        views.push_back(PartOfStack(stacked[i].view, expert));
         FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, parts[i].name + ".weight", views.back()));
       }
     }
@@ -184,7 +184,7 @@ Result<Matrix> CheckpointSource::ExpertsInFile(const std::vector<Part>& parts, i
       const std::string name = numbered ? NameOfExpert(part, expert) : part.name + ".weight";
       FT_RETURN_IF_ERROR(CheckLiesInFile(name));
       const TensorView& tensor = *checkpoint_.Find(name);
-      views.push_back(numbered ? tensor : PartOf(tensor, expert));
+      views.push_back(numbered ? tensor : PartOfStack(tensor, expert));
     }
   }
   if (backend_ == nullptr) return Matrix();

@@ -15,29 +15,29 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 330;
-constexpr int kHidden = 144;
+constexpr int kDecoderVocabulary = 330;
+constexpr int kDecoderHidden = 144;
 
-ModelConfig SmallConfig() {
-  return LlamaConfig({.hidden = kHidden,
+ModelConfig SmallDecoder() {
+  return LlamaConfig({.hidden = kDecoderHidden,
                       .intermediate = 272,
                       .layers = 2,
                       .heads = 6,
                       .kv_heads = 2,
                       .head_dim = 32,
-                      .vocabulary = kVocabulary,
+                      .vocabulary = kDecoderVocabulary,
                       .max_positions = 512,
                       .tied_embeddings = true});
 }
 
 std::vector<float> CopyRows(const float* logits, std::size_t rows) {
-  return {logits, logits + rows * kVocabulary};
+  return {logits, logits + rows * kDecoderVocabulary};
 }
 
 class DecoderTest : public testing::TestWithParam<std::tuple<BackendCase, Precision>> {
  protected:
   std::unique_ptr<Backend> backend_ = std::get<0>(GetParam()).make(std::get<1>(GetParam()));
-  std::unique_ptr<Model> model_ = SyntheticModel(SmallConfig(), 1, backend_.get());
+  std::unique_ptr<Model> model_ = SyntheticModel(SmallDecoder(), 1, backend_.get());
 
   // Logits and states of every row, fed in passes of at most `chunk` rows.
   std::vector<float> RunChunked(std::span<const Token> tokens, std::size_t chunk) {
@@ -47,8 +47,8 @@ class DecoderTest : public testing::TestWithParam<std::tuple<BackendCase, Precis
     for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
       const std::size_t count = std::min(chunk, tokens.size() - begin);
       const float* logits = runner.Append(tokens.subspan(begin, count));
-      all.insert(all.end(), logits, logits + count * kVocabulary);
-      states.insert(states.end(), model_->states(), model_->states() + count * kHidden);
+      all.insert(all.end(), logits, logits + count * kDecoderVocabulary);
+      states.insert(states.end(), model_->states(), model_->states() + count * kDecoderHidden);
     }
     all.insert(all.end(), states.begin(), states.end());
     return all;
@@ -56,9 +56,9 @@ class DecoderTest : public testing::TestWithParam<std::tuple<BackendCase, Precis
 };
 
 TEST_P(DecoderTest, LogitsAreFiniteAndSpread) {
-  const std::vector<Token> tokens = RandomTokens(20, kVocabulary);
+  const std::vector<Token> tokens = RandomTokens(20, kDecoderVocabulary);
   std::vector<float> logits = RunChunked(tokens, 20);
-  logits.resize(20 * kVocabulary);
+  logits.resize(20 * kDecoderVocabulary);
   double squares = 0;
   for (const float logit : logits) squares += double{logit} * double{logit};
   const double deviation = std::sqrt(squares / static_cast<double>(logits.size()));
@@ -69,18 +69,18 @@ TEST_P(DecoderTest, LogitsAreFiniteAndSpread) {
 // Two layers that see a window and anchors: which tokens reach a row's logits.
 TEST_P(DecoderTest, AWindowAndItsAnchorsAreAllThatReachesARow) {
   constexpr int kWindow = 5;
-  ModelConfig config = SmallConfig();
+  ModelConfig config = SmallDecoder();
   for (LayerSpec& layer : config.layers) {
     layer.attention.window = kWindow;
     layer.attention.anchors = 3;
   }
   model_ = SyntheticModel(config, 1, backend_.get());
-  const std::vector<Token> tokens = RandomTokens(60, kVocabulary);
+  const std::vector<Token> tokens = RandomTokens(60, kDecoderVocabulary);
   const auto last = [&](std::size_t changed) {
     std::vector<Token> other = tokens;
-    if (changed < other.size()) other[changed] = (other[changed] + 1) % kVocabulary;
+    if (changed < other.size()) other[changed] = (other[changed] + 1) % kDecoderVocabulary;
     SequenceRunner runner(model_.get(), 60);
-    return CopyRows(runner.Append(other) + 59 * kVocabulary, 1);
+    return CopyRows(runner.Append(other) + 59 * kDecoderVocabulary, 1);
   };
   const std::vector<float> logits = last(60);
   for (std::size_t position = 0; position < 60; ++position) {
@@ -91,10 +91,10 @@ TEST_P(DecoderTest, AWindowAndItsAnchorsAreAllThatReachesARow) {
 
 // Operations agree to a rounding (the backends' conformance test); so must the model they make up.
 TEST_P(DecoderTest, AgreesWithTheReference) {
-  const std::vector<Token> tokens = RandomTokens(40, kVocabulary);
+  const std::vector<Token> tokens = RandomTokens(40, kDecoderVocabulary);
   const std::vector<float> logits = RunChunked(tokens, 40);
   const auto reference = MakeReferenceBackend(backend_->precision());
-  model_ = SyntheticModel(SmallConfig(), 1, reference.get());
+  model_ = SyntheticModel(SmallDecoder(), 1, reference.get());
   const std::vector<float> expected = RunChunked(tokens, 40);
   const float tolerance = backend_->precision() == Precision::kBF16 ? 0.1F : 1e-4F;
   EXPECT_THAT(logits, testing::Pointwise(testing::FloatNear(tolerance), expected));
@@ -105,13 +105,13 @@ TEST_P(DecoderTest, AgreesWithTheReference) {
 // them.
 TEST_P(DecoderTest, ModelsShareTheirWeights) {
   const auto other_backend = std::get<0>(GetParam()).make(std::get<1>(GetParam()));
-  auto weights = SyntheticWeights(SmallConfig(), 1, backend_.get());
+  auto weights = SyntheticWeights(SmallDecoder(), 1, backend_.get());
   const std::weak_ptr<const ModelWeights> watched = weights;
   model_ = weights->MakeModel(backend_.get());
   std::unique_ptr<Model> other = weights->MakeModel(other_backend.get());
   EXPECT_EQ(watched.use_count(), 3);
   weights.reset();
-  const std::vector<Token> tokens = RandomTokens(20, kVocabulary);
+  const std::vector<Token> tokens = RandomTokens(20, kDecoderVocabulary);
   const std::vector<float> first = RunChunked(tokens, 20);
   model_ = std::move(other);  // The weights stay as long as any model does.
   EXPECT_EQ(watched.use_count(), 1);
@@ -121,18 +121,18 @@ TEST_P(DecoderTest, ModelsShareTheirWeights) {
 }
 
 TEST_P(DecoderTest, SameSeedSameWeights) {
-  const std::vector<Token> tokens = RandomTokens(3, kVocabulary);
+  const std::vector<Token> tokens = RandomTokens(3, kDecoderVocabulary);
   const std::vector<float> first = RunChunked(tokens, 3);
-  model_ = SyntheticModel(SmallConfig(), 1, backend_.get());
+  model_ = SyntheticModel(SmallDecoder(), 1, backend_.get());
   EXPECT_EQ(RunChunked(tokens, 3), first);
-  model_ = SyntheticModel(SmallConfig(), 2, backend_.get());
+  model_ = SyntheticModel(SmallDecoder(), 2, backend_.get());
   EXPECT_NE(RunChunked(tokens, 3), first);
 }
 
 // The promise rests on this: a row alone has the bits that it has in a pass of any size, here up
 // to more rows than one part holds.
 TEST_P(DecoderTest, ChunksDoNotChangeBits) {
-  const std::vector<Token> tokens = RandomTokens(300, kVocabulary);
+  const std::vector<Token> tokens = RandomTokens(300, kDecoderVocabulary);
   const std::vector<float> alone = RunChunked(tokens, 1);
   for (const std::size_t chunk : {2, 7, 16, 33, 64, 300}) {
     EXPECT_TRUE(RunChunked(tokens, chunk) == alone) << "passes of " << chunk << " rows";
@@ -141,7 +141,7 @@ TEST_P(DecoderTest, ChunksDoNotChangeBits) {
 
 // Two sequences with scattered blocks, whose last rows are found through tail slots.
 TEST_P(DecoderTest, PlacementAndNeighboursDoNotChangeBits) {
-  const std::vector<Token> tokens = RandomTokens(80, kVocabulary);
+  const std::vector<Token> tokens = RandomTokens(80, kDecoderVocabulary);
   const std::vector<float> expected = RunChunked(tokens, 80);
   KvStore kv = backend_->AllocateKv(model_->KvShapeFor(12));
   const std::int32_t table_a[] = {7, 2, 5};
@@ -168,23 +168,24 @@ TEST_P(DecoderTest, PlacementAndNeighboursDoNotChangeBits) {
   const float* states = model_->states();
   for (const ForwardRow& row : batch.rows) {
     if (!row.wants_state) continue;
-    EXPECT_TRUE(std::equal(states, states + kHidden,
-                           expected.data() + 80 * kVocabulary + row.place.position * kHidden))
+    EXPECT_TRUE(
+        std::equal(states, states + kDecoderHidden,
+                   expected.data() + 80 * kDecoderVocabulary + row.place.position * kDecoderHidden))
         << "sequence " << row.place.sequence << " position " << row.place.position;
-    states += kHidden;
+    states += kDecoderHidden;
   }
   for (const ForwardRow& row : batch.rows) {
     if (!row.wants_logits) continue;
-    EXPECT_TRUE(std::equal(logits, logits + kVocabulary,
-                           expected.data() + std::int64_t{row.place.position} * kVocabulary))
+    EXPECT_TRUE(std::equal(logits, logits + kDecoderVocabulary,
+                           expected.data() + std::int64_t{row.place.position} * kDecoderVocabulary))
         << "sequence " << row.place.sequence << " position " << row.place.position;
-    logits += kVocabulary;
+    logits += kDecoderVocabulary;
   }
 }
 
 // Branches of a tree in one pass see their own path only.
 TEST_P(DecoderTest, BranchesDoNotSeeEachOther) {
-  const std::vector<Token> trunk = RandomTokens(40, kVocabulary);
+  const std::vector<Token> trunk = RandomTokens(40, kDecoderVocabulary);
   const std::vector<Token> branches[] = {{11, 12, 13}, {21, 22, 23}};
   const std::int32_t table[] = {0, 1};
   KvStore kv = backend_->AllocateKv(model_->KvShapeFor(3));
@@ -205,9 +206,9 @@ TEST_P(DecoderTest, BranchesDoNotSeeEachOther) {
     path.insert(path.end(), branches[branch].begin(), branches[branch].end());
     const std::vector<float> expected = RunChunked(path, path.size());
     for (int depth = 0; depth < 3; ++depth) {
-      EXPECT_TRUE(std::equal(tree.data() + (depth * 2 + branch) * kVocabulary,
-                             tree.data() + (depth * 2 + branch + 1) * kVocabulary,
-                             expected.data() + (40 + depth) * kVocabulary))
+      EXPECT_TRUE(std::equal(tree.data() + (depth * 2 + branch) * kDecoderVocabulary,
+                             tree.data() + (depth * 2 + branch + 1) * kDecoderVocabulary,
+                             expected.data() + (40 + depth) * kDecoderVocabulary))
           << "branch " << branch << " depth " << depth;
     }
   }
@@ -219,7 +220,7 @@ TEST_P(DecoderTest, InterruptGivesUpBetweenLayersAndBeforeTheLmHead) {
   ForwardBatch batch;
   batch.block_tables = {table};
   batch.rows = {{5, {0, 0, 0, 1, 0}, true}};
-  const int polls = SmallConfig().layer_count() + 1;
+  const int polls = SmallDecoder().layer_count() + 1;
   int left = 0;
   const Interrupt at_last{[](void* context) { return --*static_cast<int*>(context) == 0; }, &left};
   for (const int poll : {2, polls}) {
@@ -238,10 +239,10 @@ TEST_P(DecoderTest, InterruptGivesUpBetweenLayersAndBeforeTheLmHead) {
 }
 
 TEST_P(DecoderTest, ReportsMemory) {
-  const ModelConfig config = SmallConfig();
-  const std::int64_t table = std::int64_t{kVocabulary} * kHidden;
+  const ModelConfig config = SmallDecoder();
+  const std::int64_t table = std::int64_t{kDecoderVocabulary} * kDecoderHidden;
   const TensorMap tensors = {
-      {"embedding.weight", {WeightFormat::kBF16, {kVocabulary, kHidden}, nullptr}},
+      {"embedding.weight", {WeightFormat::kBF16, {kDecoderVocabulary, kDecoderHidden}, nullptr}},
       {"layers.0.all", {WeightFormat::kF16, {config.parameters() - table, 1}, nullptr}}};
   const MemoryNeeds needs = EstimateMemory(config, tensors, *backend_);
   const std::size_t stored = backend_->precision() == Precision::kBF16 ? 2 : 4;

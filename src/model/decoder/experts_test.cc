@@ -18,8 +18,8 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 90;
-constexpr int kHidden = 64;
+constexpr int kExpertsVocabulary = 90;
+constexpr int kExpertsHidden = 64;
 constexpr int kWidth = 96;
 constexpr int kExperts = 6;
 constexpr int kChosen = 2;
@@ -27,21 +27,21 @@ constexpr int kChosen = 2;
 constexpr int kShared = 32;
 
 // What layers may have besides the simplest routing: all of it.
-enum class Kind { kPlain, kAll };
+enum class ExpertsKind { kPlain, kAll };
 
-ModelConfig SmallConfig(Kind kind = Kind::kPlain) {
-  ModelConfig config = LlamaConfig({.hidden = kHidden,
+ModelConfig SmallExperts(ExpertsKind kind = ExpertsKind::kPlain) {
+  ModelConfig config = LlamaConfig({.hidden = kExpertsHidden,
                                     .intermediate = kWidth,
                                     .layers = 2,
                                     .heads = 4,
                                     .kv_heads = 2,
                                     .head_dim = 16,
-                                    .vocabulary = kVocabulary,
+                                    .vocabulary = kExpertsVocabulary,
                                     .max_positions = 128,
                                     .tied_embeddings = true});
   for (LayerSpec& layer : config.layers) {
     layer.mlp.routing = {kExperts, kChosen};
-    if (kind == Kind::kPlain) continue;
+    if (kind == ExpertsKind::kPlain) continue;
     layer.mlp.routing = {.experts = kExperts,
                          .chosen = kChosen,
                          .weights = Routing::Weights::kSigmoidsOfSum,
@@ -56,33 +56,34 @@ ModelConfig SmallConfig(Kind kind = Kind::kPlain) {
   return config;
 }
 
-enum class Form { kNumbered, kStacked };
+enum class ExpertsForm { kNumbered, kStacked };
 
 // Random weights, the same in both forms: matrices of experts in Q8_0.
-class RandomCheckpoint {
+class ExpertsCheckpoint {
  public:
-  explicit RandomCheckpoint(Form form, Kind kind = Kind::kPlain) {
-    Floats("embedding.weight", {kVocabulary, kHidden});
+  explicit ExpertsCheckpoint(ExpertsForm form, ExpertsKind kind = ExpertsKind::kPlain) {
+    Floats("embedding.weight", {kExpertsVocabulary, kExpertsHidden});
     Ones("output_norm.weight");
     for (const std::string at : {"layers.0.", "layers.1."}) {
-      for (const char* name : {"q", "o"}) Floats(at + name + ".weight", {kHidden, kHidden});
-      for (const char* name : {"k", "v"}) Floats(at + name + ".weight", {32, kHidden});
+      for (const char* name : {"q", "o"})
+        Floats(at + name + ".weight", {kExpertsHidden, kExpertsHidden});
+      for (const char* name : {"k", "v"}) Floats(at + name + ".weight", {32, kExpertsHidden});
       Ones(at + "attention_norm.weight");
       Ones(at + "mlp_norm.weight");
-      Floats(at + "router.weight", {kExperts, kHidden});
-      Experts(form, at, "gate", kWidth, kHidden);
-      Experts(form, at, "up", kWidth, kHidden);
-      Experts(form, at, "down", kHidden, kWidth);
-      if (kind == Kind::kPlain) continue;
+      Floats(at + "router.weight", {kExperts, kExpertsHidden});
+      Experts(form, at, "gate", kWidth, kExpertsHidden);
+      Experts(form, at, "up", kWidth, kExpertsHidden);
+      Experts(form, at, "down", kExpertsHidden, kWidth);
+      if (kind == ExpertsKind::kPlain) continue;
       Floats(at + "choice_bias", {kExperts});
       for (const char* name : {"gate", "up"}) {
-        Floats(at + "shared." + name + ".weight", {kShared, kHidden});
+        Floats(at + "shared." + name + ".weight", {kShared, kExpertsHidden});
       }
-      Floats(at + "shared.down.weight", {kHidden, kShared});
+      Floats(at + "shared.down.weight", {kExpertsHidden, kShared});
       // A row is stored as a vector in files of some kinds.
-      Floats(at + "shared_gate.weight", form == Form::kStacked
-                                            ? std::vector<std::int64_t>{kHidden}
-                                            : std::vector<std::int64_t>{1, kHidden});
+      Floats(at + "shared_gate.weight", form == ExpertsForm::kStacked
+                                            ? std::vector<std::int64_t>{kExpertsHidden}
+                                            : std::vector<std::int64_t>{1, kExpertsHidden});
     }
   }
 
@@ -101,18 +102,18 @@ class RandomCheckpoint {
     checkpoint.tensors[name] = view;
   }
   void Ones(const std::string& name) {
-    const std::vector<float> ones(kHidden, 1.0F);
-    auto& bytes = bytes_.emplace_back(kHidden * sizeof(float));
+    const std::vector<float> ones(kExpertsHidden, 1.0F);
+    auto& bytes = bytes_.emplace_back(kExpertsHidden * sizeof(float));
     std::memcpy(bytes.data(), ones.data(), bytes.size());
-    checkpoint.tensors[name] = {WeightFormat::kF32, {kHidden}, bytes.data()};
+    checkpoint.tensors[name] = {WeightFormat::kF32, {kExpertsHidden}, bytes.data()};
   }
-  void Experts(Form form, const std::string& at, const std::string& name, std::int64_t outputs,
-               std::int64_t inputs) {
+  void Experts(ExpertsForm form, const std::string& at, const std::string& name,
+               std::int64_t outputs, std::int64_t inputs) {
     const TensorView stacked{WeightFormat::kQ8_0, {kExperts, outputs, inputs}, nullptr};
     auto& bytes = bytes_.emplace_back(stacked.bytes());
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
     for (std::size_t i = 1; i < bytes.size(); i += 34) bytes[i] = std::byte{0x18};  // Scales.
-    if (form == Form::kStacked) {
+    if (form == ExpertsForm::kStacked) {
       checkpoint.tensors[at + "experts." + name + ".weight"] = {stacked.format, stacked.shape,
                                                                 bytes.data()};
       return;
@@ -130,42 +131,42 @@ class RandomCheckpoint {
   std::deque<std::vector<std::byte>> bytes_;
 };
 
-std::unique_ptr<Model> Load(const RandomCheckpoint& model, Kind kind, Backend* backend,
-                            ExpertsPlace experts = ExpertsPlace::kMemory) {
-  const auto weights = LoadWeights(model.checkpoint, SmallConfig(kind), backend, {}, experts);
+std::unique_ptr<Model> LoadExperts(const ExpertsCheckpoint& model, ExpertsKind kind,
+                                   Backend* backend, ExpertsPlace experts = ExpertsPlace::kMemory) {
+  const auto weights = LoadWeights(model.checkpoint, SmallExperts(kind), backend, {}, experts);
   EXPECT_TRUE(weights.ok()) << weights.error().message;
   return (*weights)->MakeModel(backend);
 }
 
-std::vector<float> LogitsOf(const RandomCheckpoint& checkpoint, Kind kind,
-                            std::unique_ptr<Backend> backend, std::size_t chunk,
-                            ExpertsPlace experts = ExpertsPlace::kMemory) {
-  const auto model = Load(checkpoint, kind, backend.get(), experts);
+std::vector<float> ExpertsLogits(const ExpertsCheckpoint& checkpoint, ExpertsKind kind,
+                                 std::unique_ptr<Backend> backend, std::size_t chunk,
+                                 ExpertsPlace experts = ExpertsPlace::kMemory) {
+  const auto model = LoadExperts(checkpoint, kind, backend.get(), experts);
   std::vector<Token> tokens;
-  for (Token token = 0; token < 60; ++token) tokens.push_back(token * 37 % kVocabulary);
+  for (Token token = 0; token < 60; ++token) tokens.push_back(token * 37 % kExpertsVocabulary);
   SequenceRunner runner(model.get(), 60);
   std::vector<float> all;
   for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
     const std::size_t count = std::min(chunk, tokens.size() - begin);
     const float* logits = runner.Append(std::span(tokens).subspan(begin, count));
-    all.insert(all.end(), logits, logits + count * kVocabulary);
+    all.insert(all.end(), logits, logits + count * kExpertsVocabulary);
   }
   return all;
 }
 
 TEST(ExpertsModel, EveryInstructionSetGivesTheLogitsOfPlainLoops) {
-  for (const Kind kind : {Kind::kPlain, Kind::kAll}) {
-    const RandomCheckpoint numbered(Form::kNumbered, kind);
-    const RandomCheckpoint stacked(Form::kStacked, kind);
-    const auto expected = LogitsOf(numbered, kind, MakePortableReference(), 60);
+  for (const ExpertsKind kind : {ExpertsKind::kPlain, ExpertsKind::kAll}) {
+    const ExpertsCheckpoint numbered(ExpertsForm::kNumbered, kind);
+    const ExpertsCheckpoint stacked(ExpertsForm::kStacked, kind);
+    const auto expected = ExpertsLogits(numbered, kind, MakePortableReference(), 60);
     EXPECT_NE(expected.front(), expected.back());
-    EXPECT_EQ(LogitsOf(stacked, kind, MakePortableReference(), 60), expected);
+    EXPECT_EQ(ExpertsLogits(stacked, kind, MakePortableReference(), 60), expected);
     ThreadPool pool(AvailableCores());
     for (const cpu::QuantKernels* quant : AvailableQuantKernels()) {
       for (const std::size_t chunk : {1, 7, 60}) {
         for (ThreadPool* workers : {static_cast<ThreadPool*>(nullptr), &pool}) {
           auto backend = MakePortableCpuBackend(*PortableKernels().back(), *quant, workers);
-          EXPECT_EQ(LogitsOf(stacked, kind, std::move(backend), chunk), expected)
+          EXPECT_EQ(ExpertsLogits(stacked, kind, std::move(backend), chunk), expected)
               << quant->name << ", passes of " << chunk << " rows";
         }
       }
@@ -174,22 +175,22 @@ TEST(ExpertsModel, EveryInstructionSetGivesTheLogitsOfPlainLoops) {
 }
 
 TEST(ExpertsModel, ExpertsInTheFileGiveTheLogitsOfPackedOnes) {
-  constexpr auto kKind = Kind::kAll;
-  const RandomCheckpoint numbered(Form::kNumbered, kKind);
-  const RandomCheckpoint stacked(Form::kStacked, kKind);
-  const auto expected = LogitsOf(stacked, kKind, MakePortableReference(), 60);
+  constexpr auto kKind = ExpertsKind::kAll;
+  const ExpertsCheckpoint numbered(ExpertsForm::kNumbered, kKind);
+  const ExpertsCheckpoint stacked(ExpertsForm::kStacked, kKind);
+  const auto expected = ExpertsLogits(stacked, kKind, MakePortableReference(), 60);
   ThreadPool pool(AvailableCores());
   for (const cpu::QuantKernels* quant : AvailableQuantKernels()) {
-    for (const RandomCheckpoint* stored : {&numbered, &stacked}) {
+    for (const ExpertsCheckpoint* stored : {&numbered, &stacked}) {
       auto backend = MakePortableCpuBackend(*PortableKernels().back(), *quant, &pool);
-      EXPECT_EQ(LogitsOf(*stored, kKind, std::move(backend), 7, ExpertsPlace::kFile), expected)
+      EXPECT_EQ(ExpertsLogits(*stored, kKind, std::move(backend), 7, ExpertsPlace::kFile), expected)
           << quant->name;
     }
   }
   for (const Precision precision : {Precision::kBF16, Precision::kF32}) {
     for (const BackendCase& each : BackendCases()) {
-      EXPECT_EQ(LogitsOf(stacked, kKind, each.make(precision), 7, ExpertsPlace::kFile),
-                LogitsOf(stacked, kKind, each.make(precision), 7))
+      EXPECT_EQ(ExpertsLogits(stacked, kKind, each.make(precision), 7, ExpertsPlace::kFile),
+                ExpertsLogits(stacked, kKind, each.make(precision), 7))
           << each.name;
     }
   }
@@ -220,14 +221,14 @@ TEST(ExpertsModel, OnlyWhatLiesInTheFileCanStayThere) {
     const Status checked = CheckWeights(checkpoint, config, ExpertsPlace::kFile);
     return checked.ok() ? "accepted" : checked.error().message;
   };
-  const RandomCheckpoint plain(Form::kStacked, Kind::kPlain);
-  const ModelConfig config = SmallConfig(Kind::kPlain);
+  const ExpertsCheckpoint plain(ExpertsForm::kStacked, ExpertsKind::kPlain);
+  const ModelConfig config = SmallExperts(ExpertsKind::kPlain);
   EXPECT_EQ(refusal(plain.checkpoint, config), "accepted");
-  RandomCheckpoint arranged(Form::kStacked, Kind::kPlain);
+  ExpertsCheckpoint arranged(ExpertsForm::kStacked, ExpertsKind::kPlain);
   arranged.checkpoint.arranged["layers.0.experts.up.weight"] = {};
   EXPECT_THAT(refusal(arranged.checkpoint, config),
               testing::HasSubstr("layers.0.experts.up.weight does not lie there as it is"));
-  RandomCheckpoint converted(Form::kNumbered, Kind::kPlain);
+  ExpertsCheckpoint converted(ExpertsForm::kNumbered, ExpertsKind::kPlain);
   converted.checkpoint.requantized_from["layers.1.experts.3.down.weight"] = {};
   EXPECT_THAT(refusal(converted.checkpoint, config),
               testing::HasSubstr("layers.1.experts.3.down.weight is to be converted"));
@@ -240,16 +241,16 @@ TEST(ExpertsModel, OnlyWhatLiesInTheFileCanStayThere) {
 
 TEST(ExpertsModel, ARowReadsTheExpertsThatItChooses) {
   const auto backend = MakePortableReference();
-  for (const Kind kind : {Kind::kPlain, Kind::kAll}) {
-    const RandomCheckpoint stored(Form::kStacked, kind);
-    const ModelConfig config = SmallConfig(kind);
-    const auto model = Load(stored, kind, backend.get());
-    const std::size_t each = FormatBytes(WeightFormat::kQ8_0, 3 * kWidth * kHidden);
+  for (const ExpertsKind kind : {ExpertsKind::kPlain, ExpertsKind::kAll}) {
+    const ExpertsCheckpoint stored(ExpertsForm::kStacked, kind);
+    const ModelConfig config = SmallExperts(kind);
+    const auto model = LoadExperts(stored, kind, backend.get());
+    const std::size_t each = FormatBytes(WeightFormat::kQ8_0, 3 * kWidth * kExpertsHidden);
     const std::size_t not_read = 2 * (kExperts - kChosen) * each;
     const MemoryNeeds needs = EstimateMemory(config, stored.checkpoint.tensors, *backend);
     EXPECT_EQ(needs.weight_bytes - needs.weight_bytes_per_pass, not_read);
     EXPECT_EQ(needs.weight_bytes_per_pass, model->weight_bytes());
-    const auto in_file = Load(stored, kind, backend.get(), ExpertsPlace::kFile);
+    const auto in_file = LoadExperts(stored, kind, backend.get(), ExpertsPlace::kFile);
     const MemoryNeeds rest =
         EstimateMemory(config, stored.checkpoint.tensors, *backend, ExpertsPlace::kFile);
     EXPECT_EQ(rest.mapped_bytes, 2 * kExperts * each);
@@ -264,19 +265,19 @@ TEST(ExpertsModel, ARowReadsTheExpertsThatItChooses) {
 
 TEST(ExpertsModel, ExpertsThatAreMissingOrDifferAreNamed) {
   const auto backend = MakePortableReference();
-  const ModelConfig config = SmallConfig();
-  const auto refusal = [&](const RandomCheckpoint& model) {
+  const ModelConfig config = SmallExperts();
+  const auto refusal = [&](const ExpertsCheckpoint& model) {
     const Status checked = CheckWeights(model.checkpoint, config);
     return checked.ok() ? "accepted" : checked.error().message;
   };
-  RandomCheckpoint lacking(Form::kNumbered);
+  ExpertsCheckpoint lacking(ExpertsForm::kNumbered);
   lacking.checkpoint.tensors.erase("layers.1.experts.4.up.weight");
   EXPECT_THAT(refusal(lacking), testing::HasSubstr("lacks tensor layers.1.experts.4.up.weight"));
-  RandomCheckpoint more(Form::kNumbered);
+  ExpertsCheckpoint more(ExpertsForm::kNumbered);
   more.checkpoint.tensors["layers.1.experts.6.up.weight"] =
       more.checkpoint.tensors["layers.1.experts.5.up.weight"];
   EXPECT_THAT(refusal(more), testing::HasSubstr("layers.1.experts.6.up.weight"));
-  RandomCheckpoint mixed(Form::kNumbered);
+  ExpertsCheckpoint mixed(ExpertsForm::kNumbered);
   mixed.checkpoint.tensors["layers.0.experts.2.gate.weight"].format = WeightFormat::kQ5_1;
   EXPECT_THAT(refusal(mixed), testing::HasSubstr("must be alike"));
 }

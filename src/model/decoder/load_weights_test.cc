@@ -19,7 +19,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -56,7 +56,7 @@ std::vector<float> Alternating(const StoredTensor& tensor, std::size_t head_dim)
 // A tiny random Llama whose values F16, BF16 and Q8_0 hold exactly, to be changed and written by
 // tests.
 struct TinyModel {
-  json config = {{"model_type", "llama"},      {"hidden_size", 32}, {"intermediate_size", 96},
+  Json config = {{"model_type", "llama"},      {"hidden_size", 32}, {"intermediate_size", 96},
                  {"num_hidden_layers", 2},     {"head_dim", 16},    {"num_attention_heads", 4},
                  {"num_key_value_heads", 2},   {"vocab_size", 40},  {"max_position_embeddings", 64},
                  {"tie_word_embeddings", true}};
@@ -131,7 +131,7 @@ struct TinyModel {
   void WriteSharded(const TemporaryFolder& folder) const {
     folder.Write("config.json", config.dump());
     SafetensorsBuilder builders[2];
-    json map;
+    Json map;
     int shard = 0;
     for (const auto& [name, tensor] : tensors) {
       shard = 1 - shard;
@@ -140,7 +140,7 @@ struct TinyModel {
     }
     folder.Write("0.safetensors", builders[0].Build());
     folder.Write("1.safetensors", builders[1].Build());
-    folder.Write("model.safetensors.index.json", json{{"weight_map", map}}.dump());
+    folder.Write("model.safetensors.index.json", Json{{"weight_map", map}}.dump());
   }
 
  private:
@@ -166,7 +166,7 @@ Result<std::vector<float>> LoadAndRun(const std::filesystem::path& path) {
   return std::vector<float>(logits, logits + 5 * config.vocabulary);
 }
 
-std::vector<float> LogitsOf(const TinyModel& tiny, WeightFormat format = WeightFormat::kF32) {
+std::vector<float> TinyLogits(const TinyModel& tiny, WeightFormat format = WeightFormat::kF32) {
   const TemporaryFolder folder;
   tiny.Write(folder, format);
   auto logits = LoadAndRun(folder.path());
@@ -190,9 +190,9 @@ std::string ErrorWith(const std::function<void(TinyModel&)>& change) {
 
 TEST(LoadWeightsTest, DTypesAndShardsGiveTheSameLogits) {
   const TinyModel tiny;
-  const std::vector<float> expected = LogitsOf(tiny);
-  EXPECT_EQ(LogitsOf(tiny, WeightFormat::kF16), expected);
-  EXPECT_EQ(LogitsOf(tiny, WeightFormat::kBF16), expected);
+  const std::vector<float> expected = TinyLogits(tiny);
+  EXPECT_EQ(TinyLogits(tiny, WeightFormat::kF16), expected);
+  EXPECT_EQ(TinyLogits(tiny, WeightFormat::kBF16), expected);
   const TemporaryFolder folder;
   tiny.WriteSharded(folder);
   const auto sharded = LoadAndRun(folder.path());
@@ -210,12 +210,12 @@ TEST(LoadWeightsTest, GgufFilesGiveTheSameLogits) {
     EXPECT_TRUE(logits.ok()) << logits.error().message;
     return *logits;
   };
-  const std::vector<float> tied = LogitsOf(tiny);
+  const std::vector<float> tied = TinyLogits(tiny);
   EXPECT_EQ(logits_of_file(WeightFormat::kF32), tied);
   EXPECT_EQ(logits_of_file(WeightFormat::kQ8_0), tied);
   tiny.config["tie_word_embeddings"] = false;
   tiny.Random("lm_head.weight", {40, 32});
-  const std::vector<float> untied = LogitsOf(tiny);
+  const std::vector<float> untied = TinyLogits(tiny);
   EXPECT_NE(untied, tied);
   EXPECT_EQ(logits_of_file(WeightFormat::kQ8_0), untied);
 }
@@ -258,21 +258,21 @@ TEST(LoadWeightsTest, TellsHowMuchHasBeenRead) {
 
 TEST(LoadWeightsTest, UntiedHeadIsUsed) {
   TinyModel tiny;
-  std::vector<float> expected = LogitsOf(tiny);
+  std::vector<float> expected = TinyLogits(tiny);
   for (float& logit : expected) logit *= 2;
   tiny.config["tie_word_embeddings"] = false;
   StoredTensor head = tiny.tensors["model.embed_tokens.weight"];
   for (float& value : head.values) value *= 2;
   tiny.tensors["lm_head.weight"] = head;
-  EXPECT_EQ(LogitsOf(tiny), expected);
+  EXPECT_EQ(TinyLogits(tiny), expected);
 }
 
 // Whatever config.json says of it, but for a copy of the embedding table.
 TEST(LoadWeightsTest, AHeadThatIsThereIsUsed) {
   TinyModel tiny;
-  std::vector<float> expected = LogitsOf(tiny);
+  std::vector<float> expected = TinyLogits(tiny);
   tiny.tensors["lm_head.weight"] = tiny.tensors["model.embed_tokens.weight"];
-  EXPECT_EQ(LogitsOf(tiny), expected);
+  EXPECT_EQ(TinyLogits(tiny), expected);
   const TemporaryFolder folder;
   tiny.Write(folder);
   const auto checkpoint = OpenCheckpoint(folder.path(), "");
@@ -280,7 +280,7 @@ TEST(LoadWeightsTest, AHeadThatIsThereIsUsed) {
   EXPECT_TRUE(ReadModelConfig(*checkpoint)->tied_embeddings);
   for (float& value : tiny.tensors["lm_head.weight"].values) value *= 2;
   for (float& logit : expected) logit *= 2;
-  EXPECT_EQ(LogitsOf(tiny), expected);
+  EXPECT_EQ(TinyLogits(tiny), expected);
 }
 
 TEST(LoadWeightsTest, NamesTheTensorThatIsNotFinite) {
@@ -303,7 +303,7 @@ TEST(LoadWeightsTest, NamesTheTensorThatIsNotFinite) {
 
 TEST(LoadWeightsTest, GroupedHeadsEqualRepeatedHeads) {
   TinyModel tiny;
-  const std::vector<float> expected = LogitsOf(tiny);
+  const std::vector<float> expected = TinyLogits(tiny);
   tiny.config["num_key_value_heads"] = 4;
   for (auto& [name, tensor] : tiny.tensors) {
     if (name.find("k_proj") == std::string::npos && name.find("v_proj") == std::string::npos) {
@@ -316,14 +316,14 @@ TEST(LoadWeightsTest, GroupedHeadsEqualRepeatedHeads) {
     }
     tensor = {{64, 32}, repeated};
   }
-  EXPECT_EQ(LogitsOf(tiny), expected);
+  EXPECT_EQ(TinyLogits(tiny), expected);
 }
 
 TEST(LoadWeightsTest, RopeScalingChangesLogitsAfterTheFirst) {
   TinyModel tiny;
-  const std::vector<float> plain = LogitsOf(tiny);
+  const std::vector<float> plain = TinyLogits(tiny);
   tiny.config["rope_scaling"] = {{"type", "linear"}, {"factor", 2}};
-  const std::vector<float> scaled = LogitsOf(tiny);
+  const std::vector<float> scaled = TinyLogits(tiny);
   EXPECT_TRUE(std::equal(plain.begin(), plain.begin() + 40, scaled.begin()));
   EXPECT_FALSE(std::equal(plain.begin() + 40, plain.begin() + 80, scaled.begin() + 40));
 }

@@ -18,38 +18,38 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 300;
-constexpr int kHidden = 256;
+constexpr int kPortableVocabulary = 300;
+constexpr int kPortableHidden = 256;
 
-ModelConfig SmallConfig() {
-  return LlamaConfig({.hidden = kHidden,
+ModelConfig SmallPortable() {
+  return LlamaConfig({.hidden = kPortableHidden,
                       .intermediate = 512,
                       .layers = 2,
                       .heads = 8,
                       .kv_heads = 2,
                       .head_dim = 32,
-                      .vocabulary = kVocabulary,
+                      .vocabulary = kPortableVocabulary,
                       .max_positions = 256,
                       .tied_embeddings = true});
 }
 
 // A checkpoint in memory with random weights.
-class RandomCheckpoint {
+class PortableCheckpoint {
  public:
-  RandomCheckpoint() {
+  PortableCheckpoint() {
     using enum WeightFormat;
-    Add("embedding.weight", kQ6_K, kVocabulary, kHidden);
+    Add("embedding.weight", kQ6_K, kPortableVocabulary, kPortableHidden);
     AddOnes("output_norm.weight");
     const WeightFormat value_formats[] = {kQ6_K, kQ8_0};
     for (int layer = 0; layer < 2; ++layer) {
       const std::string at = "layers." + std::to_string(layer) + ".";
-      Add(at + "q.weight", kQ4_K, 256, kHidden);
-      Add(at + "k.weight", kQ4_K, 64, kHidden);
-      Add(at + "v.weight", value_formats[layer], 64, kHidden);
-      Add(at + "o.weight", kIQ4_XS, kHidden, 256);
-      Add(at + "gate.weight", kQ5_0, 512, kHidden);
-      Add(at + "up.weight", kBF16, 512, kHidden);
-      Add(at + "down.weight", kMXFP4, kHidden, 512);
+      Add(at + "q.weight", kQ4_K, 256, kPortableHidden);
+      Add(at + "k.weight", kQ4_K, 64, kPortableHidden);
+      Add(at + "v.weight", value_formats[layer], 64, kPortableHidden);
+      Add(at + "o.weight", kIQ4_XS, kPortableHidden, 256);
+      Add(at + "gate.weight", kQ5_0, 512, kPortableHidden);
+      Add(at + "up.weight", kBF16, 512, kPortableHidden);
+      Add(at + "down.weight", kMXFP4, kPortableHidden, 512);
       AddOnes(at + "attention_norm.weight");
       AddOnes(at + "mlp_norm.weight");
     }
@@ -71,10 +71,10 @@ class RandomCheckpoint {
     checkpoint_.tensors[name] = {format, {rows, width}, bytes.data()};
   }
   void AddOnes(const std::string& name) {
-    const std::vector<float> ones(kHidden, 1.0F);
-    std::vector<std::byte>& bytes = bytes_.emplace_back(kHidden * sizeof(float));
+    const std::vector<float> ones(kPortableHidden, 1.0F);
+    std::vector<std::byte>& bytes = bytes_.emplace_back(kPortableHidden * sizeof(float));
     std::memcpy(bytes.data(), ones.data(), bytes.size());
-    checkpoint_.tensors[name] = {WeightFormat::kF32, {kHidden}, bytes.data()};
+    checkpoint_.tensors[name] = {WeightFormat::kF32, {kPortableHidden}, bytes.data()};
   }
 
   std::mt19937 random_{7};
@@ -82,20 +82,20 @@ class RandomCheckpoint {
   Checkpoint checkpoint_;
 };
 
-std::vector<float> LogitsOf(const RandomCheckpoint& model, std::unique_ptr<Backend> backend,
-                            std::size_t chunk) {
-  const auto weights = LoadWeights(model.checkpoint(), SmallConfig(), backend.get());
+std::vector<float> PortableLogits(const PortableCheckpoint& model, std::unique_ptr<Backend> backend,
+                                  std::size_t chunk) {
+  const auto weights = LoadWeights(model.checkpoint(), SmallPortable(), backend.get());
   EXPECT_TRUE(weights.ok()) << weights.error().message;
   const std::unique_ptr<Model> loaded = (*weights)->MakeModel(backend.get());
   std::mt19937 random(5);
   std::vector<Token> tokens(75);
-  for (Token& token : tokens) token = static_cast<Token>(random() % kVocabulary);
+  for (Token& token : tokens) token = static_cast<Token>(random() % kPortableVocabulary);
   SequenceRunner runner(loaded.get(), static_cast<int>(tokens.size()));
   std::vector<float> all;
   for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
     const std::size_t count = std::min(chunk, tokens.size() - begin);
     const float* logits = runner.Append(std::span(tokens).subspan(begin, count));
-    all.insert(all.end(), logits, logits + count * kVocabulary);
+    all.insert(all.end(), logits, logits + count * kPortableVocabulary);
   }
   return all;
 }
@@ -108,13 +108,14 @@ INSTANTIATE_TEST_SUITE_P(Kv, PortableModel,
 
 TEST_P(PortableModel, EveryInstructionSetGivesTheLogitsOfPlainLoops) {
   const KvFormat kv = GetParam();
-  const RandomCheckpoint model;
-  const std::vector<float> expected = LogitsOf(model, MakePortableReference(kv), 75);
+  const PortableCheckpoint model;
+  const std::vector<float> expected = PortableLogits(model, MakePortableReference(kv), 75);
   EXPECT_THAT(expected, testing::Each(testing::Truly([](float x) { return std::isfinite(x); })));
   EXPECT_NE(expected.front(), expected.back());
   const auto check = [&](const cpu::Kernels& kernels, const cpu::QuantKernels& quant,
                          std::size_t chunk) {
-    const auto logits = LogitsOf(model, MakePortableCpuBackend(kernels, quant, nullptr, kv), chunk);
+    const auto logits =
+        PortableLogits(model, MakePortableCpuBackend(kernels, quant, nullptr, kv), chunk);
     ASSERT_EQ(logits.size(), expected.size());
     EXPECT_EQ(std::memcmp(logits.data(), expected.data(), logits.size() * sizeof(float)), 0)
         << kernels.name << " " << quant.name << ", passes of " << chunk << " rows";

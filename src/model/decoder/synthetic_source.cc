@@ -12,7 +12,7 @@ namespace {
 // A logistic curve near enough to the normal quantile function, of unit variance.
 double Quantile(double p) { return std::log(p / (1 - p)) * 0.5513; }
 
-std::int64_t OutputsOf(const std::vector<Part>& parts) {
+std::int64_t OutputsOfParts(const std::vector<Part>& parts) {
   std::int64_t outputs = 0;
   for (const Part& part : parts) outputs += part.outputs;
   return outputs;
@@ -51,12 +51,12 @@ Result<Buffer> SyntheticSource::Taps(const std::string& /*name*/, std::int64_t w
 
 Result<Buffer> SyntheticSource::Biases(const std::vector<Part>& parts,
                                        const RotatedHeads& /*heads*/) {
-  return Vector("", OutputsOf(parts));
+  return Vector("", OutputsOfParts(parts));
 }
 
 Result<NormWeights> SyntheticSource::HeadNorm(const std::vector<Part>& parts,
                                               const RotatedHeads& /*heads*/) {
-  return Norm("", OutputsOf(parts), false);
+  return Norm("", OutputsOfParts(parts), false);
 }
 
 Result<Matrix> SyntheticSource::Stack(const std::vector<Part>& parts, std::int64_t inputs,
@@ -83,7 +83,7 @@ Result<Matrix> SyntheticSource::Experts(const std::vector<Part>& parts, int coun
 }
 
 Result<Buffer> SyntheticSource::BiasesOfExperts(const std::vector<Part>& parts, int count) {
-  return Vector("", count * OutputsOf(parts));
+  return Vector("", count * OutputsOfParts(parts));
 }
 
 // Valid until the next one. Each value is one of 256 quantiles of a normal distribution, picked by
@@ -95,7 +95,7 @@ TensorView SyntheticSource::RandomMatrix(const std::vector<Part>& parts, std::in
   for (int i = 0; i < 256; ++i) {
     quantiles[i] = FloatToBFloat16(static_cast<float>(deviation * Quantile((i + 0.5) / 256)));
   }
-  const std::int64_t outputs = OutputsOf(parts);
+  const std::int64_t outputs = OutputsOfParts(parts);
   const std::size_t count = static_cast<std::size_t>(outputs * inputs);
   if (scratch_.bytes() < count * sizeof(BFloat16) + 16) {
     scratch_ = Buffer(count * sizeof(BFloat16) + 16);

@@ -14,18 +14,18 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 330;
-constexpr int kHidden = 96;
-constexpr int kLayers = 3;
+constexpr int kTappedVocabulary = 330;
+constexpr int kTappedHidden = 96;
+constexpr int kTappedLayers = 3;
 
-ModelConfig SmallConfig() {
-  return LlamaConfig({.hidden = kHidden,
+ModelConfig SmallTapped() {
+  return LlamaConfig({.hidden = kTappedHidden,
                       .intermediate = 160,
-                      .layers = kLayers,
+                      .layers = kTappedLayers,
                       .heads = 6,
                       .kv_heads = 2,
                       .head_dim = 16,
-                      .vocabulary = kVocabulary,
+                      .vocabulary = kTappedVocabulary,
                       .max_positions = 512,
                       .tied_embeddings = true});
 }
@@ -57,7 +57,7 @@ class TapsTest : public testing::TestWithParam<BackendCase> {
       }
       const float* logits = model.Forward(batch, run.kv).values;
       const std::size_t rows = end - begin;
-      run.logits.insert(run.logits.end(), logits, logits + rows * kVocabulary);
+      run.logits.insert(run.logits.end(), logits, logits + rows * kTappedVocabulary);
       const auto hidden = static_cast<std::size_t>(model.config().hidden);
       run.states.insert(run.states.end(), model.states(), model.states() + rows * hidden);
     }
@@ -83,8 +83,8 @@ class TapsTest : public testing::TestWithParam<BackendCase> {
 };
 
 TEST_P(TapsTest, TheFinalStateIsWhatTheHeadReads) {
-  const auto model = SyntheticModel(SmallConfig(), 1, backend_.get());
-  const std::vector<Token> tokens = RandomTokens(40, kVocabulary);
+  const auto model = SyntheticModel(SmallTapped(), 1, backend_.get());
+  const std::vector<Token> tokens = RandomTokens(40, kTappedVocabulary);
   const Run run = RunOver(*model, tokens, 40, {TapShape::kFinalState});
   std::vector<BFloat16> expected(run.states.size());
   std::ranges::transform(run.states, expected.begin(), FloatToBFloat16);
@@ -94,33 +94,33 @@ TEST_P(TapsTest, TheFinalStateIsWhatTheHeadReads) {
 // Streams between the layers are compared with those of another implementation in the drafters'
 // goldens; here the first and the last one.
 TEST_P(TapsTest, AStreamBeginsAsTheEmbeddingAndEndsBeforeTheFinalNorm) {
-  const std::vector<Token> tokens = RandomTokens(40, kVocabulary);
-  const auto whole = SyntheticModel(SmallConfig(), 1, backend_.get());
-  const Run run = RunOver(*whole, tokens, 40, {kLayers, 0});
+  const std::vector<Token> tokens = RandomTokens(40, kTappedVocabulary);
+  const auto whole = SyntheticModel(SmallTapped(), 1, backend_.get());
+  const Run run = RunOver(*whole, tokens, 40, {kTappedLayers, 0});
   const std::vector<BFloat16> kept = Kept(run, 40);
-  ModelConfig embedding = SmallConfig();
+  ModelConfig embedding = SmallTapped();
   embedding.layers.clear();
   embedding.feature.output_norm = false;
   const auto no_layers = SyntheticModel(embedding, 1, backend_.get());
   const Run begun = RunOver(*no_layers, tokens, 40, {});
   for (std::size_t row = 0; row < 40; ++row) {
-    const BFloat16* const ended = &kept[row * 2 * kHidden];
+    const BFloat16* const ended = &kept[row * 2 * kTappedHidden];
     double squares = 0;
-    for (int i = 0; i < kHidden; ++i) {
+    for (int i = 0; i < kTappedHidden; ++i) {
       squares += double{BFloat16ToFloat(ended[i])} * double{BFloat16ToFloat(ended[i])};
     }
-    const auto scale = static_cast<float>(1 / std::sqrt(squares / kHidden));
-    for (int i = 0; i < kHidden; ++i) {
-      const std::size_t at = row * kHidden + static_cast<std::size_t>(i);
+    const auto scale = static_cast<float>(1 / std::sqrt(squares / kTappedHidden));
+    for (int i = 0; i < kTappedHidden; ++i) {
+      const std::size_t at = row * kTappedHidden + static_cast<std::size_t>(i);
       ASSERT_NEAR(BFloat16ToFloat(ended[i]) * scale, run.states[at], 0.02) << "row " << row;
-      ASSERT_EQ(ended[kHidden + i], FloatToBFloat16(begun.states[at])) << "row " << row;
+      ASSERT_EQ(ended[kTappedHidden + i], FloatToBFloat16(begun.states[at])) << "row " << row;
     }
   }
 }
 
 TEST_P(TapsTest, ArePartOfNoBitOfTheLogitsAndDoNotDependOnPasses) {
-  const auto model = SyntheticModel(SmallConfig(), 1, backend_.get());
-  const std::vector<Token> tokens = RandomTokens(40, kVocabulary);
+  const auto model = SyntheticModel(SmallTapped(), 1, backend_.get());
+  const std::vector<Token> tokens = RandomTokens(40, kTappedVocabulary);
   const Run without = RunOver(*model, tokens, 40, {});
   const Run whole = RunOver(*model, tokens, 40, {1, TapShape::kFinalState});
   const Run chunked = RunOver(*model, tokens, 7, {1, TapShape::kFinalState});
@@ -129,8 +129,8 @@ TEST_P(TapsTest, ArePartOfNoBitOfTheLogitsAndDoNotDependOnPasses) {
 }
 
 TEST_P(TapsTest, MoveWithKeysAndValues) {
-  const auto model = SyntheticModel(SmallConfig(), 1, backend_.get());
-  Run run = RunOver(*model, RandomTokens(40, kVocabulary), 40, {1, 2});
+  const auto model = SyntheticModel(SmallTapped(), 1, backend_.get());
+  Run run = RunOver(*model, RandomTokens(40, kTappedVocabulary), 40, {1, 2});
   const std::vector<BFloat16> before = Kept(run, 40);
   const auto width = static_cast<std::size_t>(run.kv.taps.shape.width());
   backend_->CopyKv(run.kv, std::array{KvMove{.from = SlotOf(run, 39), .to = SlotOf(run, 34)}});
@@ -145,11 +145,12 @@ TEST_P(TapsTest, MoveWithKeysAndValues) {
 }
 
 TEST_P(TapsTest, TakeTheMemoryThatIsCountedForThem) {
-  const auto model = SyntheticModel(SmallConfig(), 1, backend_.get());
+  const auto model = SyntheticModel(SmallTapped(), 1, backend_.get());
   KvShape shape = model->KvShapeFor(2);
   const std::size_t without = backend_->KvBytes(shape);
-  shape.taps = {.points = {1, 2}, .hidden = kHidden};
-  EXPECT_EQ(backend_->KvBytes(shape) - without, std::size_t{2 * kBlockSize} * 2 * kHidden * 2);
+  shape.taps = {.points = {1, 2}, .hidden = kTappedHidden};
+  EXPECT_EQ(backend_->KvBytes(shape) - without,
+            std::size_t{2 * kBlockSize} * 2 * kTappedHidden * 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TapsTest, testing::ValuesIn(BackendCases()),

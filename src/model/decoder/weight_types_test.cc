@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const Json& Golden() {
+const Json& GoldenTypes() {
   static const Json golden = Json::parse(
       std::ifstream(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/weight_types.json"));
   return golden;
@@ -61,15 +61,15 @@ std::string MakeBlocks(std::uint64_t tensor, WeightFormat format, std::int64_t e
 std::string WriteModel(WeightFormat format) {
   GgufBuilder builder;
   builder.Text("general.architecture", "llama");
-  for (const auto& [key, value] : Golden()["config"].items()) {
+  for (const auto& [key, value] : GoldenTypes()["config"].items()) {
     builder.Key("llama." + key, GgufType::kUint32, value.get<std::uint32_t>());
   }
   builder.Key("llama.attention.layer_norm_rms_epsilon", GgufType::kFloat32,
-              Golden()["norm_epsilon"].get<float>());
-  builder.Key("llama.rope.freq_base", GgufType::kFloat32, Golden()["rope_theta"].get<float>());
-  const Json& type = Golden()["types"][std::string(FormatName(format))];
+              GoldenTypes()["norm_epsilon"].get<float>());
+  builder.Key("llama.rope.freq_base", GgufType::kFloat32, GoldenTypes()["rope_theta"].get<float>());
+  const Json& type = GoldenTypes()["types"][std::string(FormatName(format))];
   std::uint64_t number = 0;
-  for (const Json& tensor : Golden()["tensors"]) {
+  for (const Json& tensor : GoldenTypes()["tensors"]) {
     const auto shape = tensor[1].get<std::vector<std::uint64_t>>();
     const bool matrix = shape.size() == 2;
     std::int64_t elements = 1;
@@ -77,7 +77,7 @@ std::string WriteModel(WeightFormat format) {
     builder.Tensor(tensor[0].get<std::string>(), {shape.rbegin(), shape.rend()},
                    matrix ? type["number"].get<std::uint32_t>() : 0,
                    MakeBlocks(number++, matrix ? format : WeightFormat::kF32, elements,
-                              matrix ? type["changes"] : Golden()["gains"]));
+                              matrix ? type["changes"] : GoldenTypes()["gains"]));
   }
   std::string path =
       testing::TempDir() + "weight_types." + std::string(FormatName(format)) + ".gguf";
@@ -93,7 +93,7 @@ class WeightTypes : public testing::TestWithParam<WeightFormat> {
     std::filesystem::remove(path);  // It is mapped.
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
     checkpoint_ = std::move(*checkpoint);
-    const auto rows = Golden()["types"][std::string(FormatName(GetParam()))]["logits"]
+    const auto rows = GoldenTypes()["types"][std::string(FormatName(GetParam()))]["logits"]
                           .get<std::vector<std::vector<double>>>();
     for (const auto& row : rows) expected_.insert(expected_.end(), row.begin(), row.end());
   }
@@ -105,7 +105,7 @@ class WeightTypes : public testing::TestWithParam<WeightFormat> {
     const auto weights = LoadWeights(checkpoint_, *config, backend);
     EXPECT_TRUE(weights.ok()) << weights.error().message;
     const std::unique_ptr<Model> model = (*weights)->MakeModel(backend);
-    const auto prompt = Golden()["prompt_ids"].get<std::vector<Token>>();
+    const auto prompt = GoldenTypes()["prompt_ids"].get<std::vector<Token>>();
     SequenceRunner runner(model.get(), static_cast<int>(prompt.size()));
     const float* end = runner.Append(prompt) + prompt.size() * config->vocabulary;
     return {end - expected_.size(), end};

@@ -13,11 +13,9 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kMaxPoints = 64;
+constexpr std::string_view kDflashFamilies[] = {"qwen3"};
 
-constexpr std::string_view kFamilies[] = {"qwen3"};
-
-constexpr std::string_view kFlags[] = {
+constexpr std::string_view kDflashFlags[] = {
     "attention_bias",     "confidence_head_with_markov", "enable_confidence_head", "is_causal",
     "sample_from_anchor", "sliding_window_non_causal",   "tie_word_embeddings",    "use_cache",
     "use_sliding_window"};
@@ -26,16 +24,17 @@ constexpr std::string_view kOwnFlags[] = {"causal", "confidence_head_with_markov
 constexpr int kMaxRank = 1 << 14;
 
 // Those of DFlash, then what DSpark has beside them.
-constexpr DrafterTensor kTensors[] = {{"embedding", "embed_tokens", "token_embd"},
-                                      {"head", "lm_head", "output"},
-                                      {"output_norm", "norm", "output_norm"},
-                                      {"feature.reduction", "fc", "fc"},
-                                      {"feature.norm", "hidden_norm", "enc.output_norm"},
-                                      {"markov.tokens", "markov_head.markov_w1", "markov_w1"},
-                                      {"markov.output", "markov_head.markov_w2", "markov_w2"},
-                                      {"markov.gate", "markov_head.gate_proj"},
-                                      {"markov.cell", "markov_head.joint_proj"},
-                                      {"markov.confidence", "confidence_head.proj", "conf_proj"}};
+constexpr DrafterTensor kDflashTensors[] = {
+    {"embedding", "embed_tokens", "token_embd"},
+    {"head", "lm_head", "output"},
+    {"output_norm", "norm", "output_norm"},
+    {"feature.reduction", "fc", "fc"},
+    {"feature.norm", "hidden_norm", "enc.output_norm"},
+    {"markov.tokens", "markov_head.markov_w1", "markov_w1"},
+    {"markov.output", "markov_head.markov_w2", "markov_w2"},
+    {"markov.gate", "markov_head.gate_proj"},
+    {"markov.cell", "markov_head.joint_proj"},
+    {"markov.confidence", "confidence_head.proj", "conf_proj"}};
 constexpr std::size_t kOfDflash = 5;
 
 // What its authors keep in an object of its own, or beside it; `speculators` and the authors of
@@ -45,7 +44,7 @@ class DflashFields {
   DflashFields(const ConfigFields::Json& json, const std::string& where, bool dspark,
                Status* status)
       : all_(&json, where, status), own_(all_.Within("dflash_config")) {
-    RefuseUnknownFlags(json, kFlags, &all_);
+    RefuseUnknownFlags(json, kDflashFlags, &all_);
     if (const ConfigFields::Json* own = all_.Find("dflash_config")) {
       RefuseUnknownFlags(*own, kOwnFlags, &own_);
     }
@@ -76,7 +75,7 @@ class DflashFields {
 
 // The layers by whose outputs its authors name what is read; `speculators` by what enters them.
 // -1 stands for the embeddings.
-std::vector<int> ReadPoints(DflashFields& fields, const ModelConfig& target) {
+std::vector<int> ReadDflashPoints(DflashFields& fields, const ModelConfig& target) {
   const int layers = target.layer_count();
   const int made_for = fields.all().IntOr("num_target_layers", 1, kMaxLayers, layers);
   if (made_for != layers) {
@@ -166,8 +165,8 @@ void DescribeAttention(ConfigFields& layers, DflashFields& fields, ModelConfig* 
 
 // A block of rows, of the last token and of masks, whose layers attend to what the target's states
 // of the positions before make.
-Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& where,
-                             const ModelConfig& target, bool dspark) {
+Result<ModelConfig> DescribeDflash(const ConfigFields::Json& json, const std::string& where,
+                                   const ModelConfig& target, bool dspark) {
   Status status;
   DflashFields fields(json, where, dspark, &status);
   const bool speculators = fields.speculators();
@@ -178,14 +177,15 @@ Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& 
         fmt::format("model_type is '{}', but only qwen3 is supported", Printable(family)));
   }
   FT_RETURN_IF_ERROR(status);
-  FT_ASSIGN_OR_RETURN(ModelConfig config, speculators ? DescribeLayersWithin(json, where, kFamilies)
-                                                      : DescribeLayers(json, where, "qwen3"));
+  FT_ASSIGN_OR_RETURN(ModelConfig config, speculators
+                                              ? DescribeLayersWithin(json, where, kDflashFamilies)
+                                              : DescribeLayers(json, where, "qwen3"));
   if (config.hidden != target.hidden) {
     fields.all().Refuse(fmt::format("is for a target whose hidden_size is {}, but this one's is {}",
                                     config.hidden, target.hidden));
   }
   config.feature = {.join = FeatureSpec::Join::kContext,
-                    .points = ReadPoints(fields, target),
+                    .points = ReadDflashPoints(fields, target),
                     .tapped = target.hidden,
                     .reduced = true};
   config.parallel = ReadBlock(fields, config.vocabulary, /*from_last=*/dspark);
@@ -208,21 +208,21 @@ Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& 
 
 Result<ModelConfig> DescribeDflash(const ConfigFields::Json& json, const std::string& where,
                                    const ModelConfig& target, std::vector<std::string>* /*notes*/) {
-  return Describe(json, where, target, /*dspark=*/false);
+  return DescribeDflash(json, where, target, /*dspark=*/false);
 }
 
 Result<ModelConfig> DescribeDspark(const ConfigFields::Json& json, const std::string& where,
                                    const ModelConfig& target, std::vector<std::string>* /*notes*/) {
-  return Describe(json, where, target, /*dspark=*/true);
+  return DescribeDflash(json, where, target, /*dspark=*/true);
 }
 
 }  // namespace
 
 const DrafterKind kDflash = {.name = "a DFlash drafter",
-                             .tensors = std::span(kTensors).first(kOfDflash),
+                             .tensors = std::span(kDflashTensors).first(kOfDflash),
                              .describe = DescribeDflash};
 
 const DrafterKind kDspark = {
-    .name = "a DSpark drafter", .tensors = kTensors, .describe = DescribeDspark};
+    .name = "a DSpark drafter", .tensors = kDflashTensors, .describe = DescribeDspark};
 
 }  // namespace foretoken

@@ -16,7 +16,7 @@
 namespace foretoken {
 namespace {
 
-constexpr const char* kArchitecture = "dflash";
+constexpr const char* kDflashArchitecture = "dflash";
 constexpr const char* kMaskToken = "tokenizer.ggml.mask_token_id";
 constexpr std::string_view kFromLast = "dflash.sample_from_anchor";
 
@@ -26,7 +26,7 @@ constexpr std::string_view kNotRead[] = {
     "dflash.hyper_connection_count",   "dflash.logit_scale",      "dflash.selector_rank"};
 
 // Layers are those that the stream enters; our form names them by what leaves them.
-Status ReadLayers(const GgufMetadata& metadata, ConfigFields::Json* own) {
+Status ReadDflashLayers(const GgufMetadata& metadata, ConfigFields::Json* own) {
   constexpr const char* kKey = "dflash.target_layers";
   std::optional<GgufArray> layers;
   FT_RETURN_IF_ERROR(metadata.Array(kKey, &layers));
@@ -66,11 +66,11 @@ Status ReadInteger(const GgufMetadata& metadata, const char* key, std::int64_t m
   return {};
 }
 
-Status ReadOwnKeys(const Checkpoint& file, ConfigFields::Json* config) {
+Status ReadDflashKeys(const Checkpoint& file, ConfigFields::Json* config) {
   const GgufMetadata& metadata = *file.gguf;
   FT_RETURN_IF_ERROR(RefuseWhatIsNotRead(metadata));
   ConfigFields::Json& own = (*config)["dflash_config"];
-  FT_RETURN_IF_ERROR(ReadLayers(metadata, &own));
+  FT_RETURN_IF_ERROR(ReadDflashLayers(metadata, &own));
   FT_RETURN_IF_ERROR(ReadInteger(metadata, kMaskToken, kMaxVocabulary - 1, &own["mask_token_id"]));
   FT_RETURN_IF_ERROR(
       ReadInteger(metadata, "dflash.block_size", kMaxProposal + 1, &(*config)["block_size"]));
@@ -97,18 +97,18 @@ Status ReadOwnKeys(const Checkpoint& file, ConfigFields::Json* config) {
 bool IsDflashGguf(const Checkpoint& file) {
   std::string architecture;
   return file.gguf.has_value() && file.gguf->String("general.architecture", &architecture).ok() &&
-         architecture == kArchitecture;
+         architecture == kDflashArchitecture;
 }
 
 Result<std::string> DflashFromGguf(const Checkpoint& file, int vocabulary) {
   const std::string where = file.path.string();
   FT_ASSIGN_OR_RETURN(
       const std::string layers,
-      LayersFromGguf(*file.gguf, file.tensors, kArchitecture, kQwen3, vocabulary, where));
+      LayersFromGguf(*file.gguf, file.tensors, kDflashArchitecture, kQwen3, vocabulary, where));
   ConfigFields::Json config = ConfigFields::Json::parse(layers);
   // Layers of Qwen3 always have these norms.
   for (const char* name : {"qk_layernorm", "use_qk_norm"}) config.erase(name);
-  const Status read = ReadOwnKeys(file, &config);
+  const Status read = ReadDflashKeys(file, &config);
   if (!read.ok()) return InvalidInput(fmt::format("{}: {}", where, read.error().message));
   return config.dump(2);
 }

@@ -10,6 +10,7 @@
 #include "model/drafters/learned_draft.h"
 #include "model/drafters/own_drafter.h"
 #include "model/families/read_config.h"
+#include "model/golden_testing.h"
 #include "model/model_testing.h"
 #include "model/open_checkpoint.h"
 
@@ -18,19 +19,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path Goldens() { return fs::path(FORETOKEN_SOURCE_DIR) / "tests/golden"; }
-fs::path Folder() { return Goldens() / "drafters"; }
+fs::path DraftersFolder() { return GoldenFolder() / "drafters"; }
 
-std::vector<std::string> Names() {
+std::vector<std::string> DrafterNames() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(Folder())) {
+  for (const auto& entry : fs::directory_iterator(DraftersFolder())) {
     if (entry.path().filename() != "target") names.push_back(entry.path().filename().string());
   }
   std::ranges::sort(names);
   return names;
 }
-
-constexpr float kTolerance = 1e-4F;
 
 // What a pass says of the positions behind the token at `begin`, with the features of all before.
 struct Block {
@@ -48,8 +46,8 @@ struct Node {
 
 // What the code of a drafter's authors computes with a small one (tests/golden/README.md): logits
 // of all positions, and of a tree of drafts behind some of them.
-struct Golden {
-  explicit Golden(const nlohmann::json& json)
+struct GoldenDrafter {
+  explicit GoldenDrafter(const nlohmann::json& json)
       : target(json.at("target")),
         points(json.at("points")),
         tokens(json.at("token_ids")),
@@ -87,16 +85,16 @@ struct Golden {
 class DrafterGoldenTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    std::ifstream file(Folder() / GetParam() / "golden.json");
-    golden_ = std::make_unique<Golden>(nlohmann::json::parse(file));
-    auto target = OpenCheckpoint(Goldens() / golden_->target, "");
+    std::ifstream file(DraftersFolder() / GetParam() / "golden.json");
+    golden_ = std::make_unique<GoldenDrafter>(nlohmann::json::parse(file));
+    auto target = OpenCheckpoint(GoldenFolder() / golden_->target, "");
     ASSERT_TRUE(target.ok()) << target.error().message;
     target_ = std::move(*target);
     target_config_ = *ReadModelConfig(target_);
   }
 
   Result<LearnedDraft> Open() {
-    const fs::path file = Folder() / GetParam() / "drafter.gguf";
+    const fs::path file = DraftersFolder() / GetParam() / "drafter.gguf";
     FT_ASSIGN_OR_RETURN(Checkpoint files,
                         Checkpoint::Open(fs::exists(file) ? file : file.parent_path()));
     const char* const own = GetParam().starts_with("mtp") ? "mtp" : "";
@@ -112,7 +110,7 @@ class DrafterGoldenTest : public testing::TestWithParam<std::string> {
     return draft.translation ? Translate(std::move(model), draft.translation) : std::move(model);
   }
 
-  std::unique_ptr<Golden> golden_;
+  std::unique_ptr<GoldenDrafter> golden_;
   Checkpoint target_;
   ModelConfig target_config_;
 };
@@ -120,7 +118,7 @@ class DrafterGoldenTest : public testing::TestWithParam<std::string> {
 // A drafter's passes over one sequence, whose position p lies in slot p.
 class Runner {
  public:
-  Runner(const Golden& golden, Model* model)
+  Runner(const GoldenDrafter& golden, Model* model)
       : golden_(golden), model_(model), kv_(model->backend().AllocateKv(model->KvShapeFor(3))) {}
 
   // Rows that read what the target has kept.
@@ -222,7 +220,7 @@ class Runner {
     }
     EXPECT_EQ(said.confidence != nullptr, !block.confidence.empty());
     for (std::size_t i = 0; i < block.confidence.size(); ++i) {
-      EXPECT_NEAR(said.confidence[i], block.confidence[i], kTolerance) << "depth " << i;
+      EXPECT_NEAR(said.confidence[i], block.confidence[i], kGoldenTolerance) << "depth " << i;
     }
   }
 
@@ -307,13 +305,13 @@ class Runner {
     const float* of_row = logits + std::ptrdiff_t{row} * vocabulary;
     std::vector<float> said;
     for (const Token token : golden_.drafted) said.push_back(of_row[token]);
-    EXPECT_LT(Apart(said, expected), kTolerance) << "row " << row;
+    EXPECT_LT(Apart(said, expected), kGoldenTolerance) << "row " << row;
     const auto others =
         std::count_if(of_row, of_row + vocabulary, [](float logit) { return std::isinf(logit); });
     EXPECT_EQ(others, vocabulary - std::ssize(said));
   }
 
-  const Golden& golden_;
+  const GoldenDrafter& golden_;
   Model* model_;
   KvStore kv_;
   std::int32_t blocks_[1] = {0};
@@ -381,7 +379,7 @@ TEST_P(DrafterGoldenTest, TheTargetKeepsWhatTheDrafterReads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Drafters, DrafterGoldenTest, testing::ValuesIn(Names()),
+INSTANTIATE_TEST_SUITE_P(Drafters, DrafterGoldenTest, testing::ValuesIn(DrafterNames()),
                          [](const auto& test) { return TestName(test.param); });
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@
 #include "model/drafters/drafter_names.h"
 
 namespace foretoken {
+
+/// Points of the target whose states a drafter reads, at most.
+inline constexpr std::size_t kMaxPoints = 64;
 
 /// Drafters that are described alike. A kind is a file of this folder.
 struct DrafterKind {

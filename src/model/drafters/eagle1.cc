@@ -8,18 +8,19 @@
 namespace foretoken {
 namespace {
 
-constexpr std::string_view kFlags[] = {"bias", "qkv_bias", "use_cache", "tie_word_embeddings"};
+constexpr std::string_view kEagle1Flags[] = {"bias", "qkv_bias", "use_cache",
+                                             "tie_word_embeddings"};
 
-constexpr DrafterTensor kTensors[] = {
+constexpr DrafterTensor kEagle1Tensors[] = {
     {"embedding", "embed_tokens"}, {"head", "lm_head"}, {"feature.join", "fc"}};
 
 // A projection of token and feature, then Llama's layers, of which the first has no norm before its
 // attention, and no norm behind the last.
-Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& where,
-                             const ModelConfig& target, std::vector<std::string>* /*notes*/) {
+Result<ModelConfig> DescribeEagle1(const ConfigFields::Json& json, const std::string& where,
+                                   const ModelConfig& target, std::vector<std::string>* /*notes*/) {
   Status status;
   ConfigFields fields(&json, where, &status);
-  RefuseUnknownFlags(json, kFlags, &fields);
+  RefuseUnknownFlags(json, kEagle1Flags, &fields);
   // Biases of queries, keys and values have a name of their own there.
   ConfigFields::Json layers = json;
   layers["attention_bias"] = fields.BoolOr("qkv_bias", false);
@@ -47,6 +48,6 @@ Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& 
 }  // namespace
 
 const DrafterKind kEagle1 = {
-    .name = "an EAGLE-1 drafter", .tensors = kTensors, .describe = Describe};
+    .name = "an EAGLE-1 drafter", .tensors = kEagle1Tensors, .describe = DescribeEagle1};
 
 }  // namespace foretoken

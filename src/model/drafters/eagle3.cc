@@ -14,20 +14,18 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kMaxPoints = 64;
-
-constexpr std::string_view kFlags[] = {
+constexpr std::string_view kEagle3Flags[] = {
     "attention_bias", "embed_requires_grad", "fc_norm",
     "mlp_bias",       "norm_before_fc",      "norm_before_residual",
     "norm_output",    "tie_word_embeddings", "use_cache"};
 
-constexpr std::string_view kFamilies[] = {"llama", "qwen3"};
+constexpr std::string_view kEagle3Families[] = {"llama", "qwen3"};
 
 constexpr std::string_view kUsualParts[] = {"use_aux_hidden_state",
                                             "use_input_layernorm_in_first_layer",
                                             "use_last_layernorm", "next_layer_regular"};
 
-constexpr DrafterTensor kTensors[] = {
+constexpr DrafterTensor kEagle3Tensors[] = {
     {"embedding", "embed_tokens", "token_embd"},
     {"head", "lm_head", "output"},
     {"output_norm", "norm", "output_norm"},
@@ -59,8 +57,8 @@ void CheckVariant(ConfigFields& fields) {
 
 // The layers of which the target's stream is read as it enters them. SpecForge and NVIDIA number
 // them by their outputs, in an object of their own.
-std::vector<int> ReadPoints(ConfigFields& fields, const ModelConfig& target,
-                            std::vector<std::string>* notes) {
+std::vector<int> ReadEagle3Points(ConfigFields& fields, const ModelConfig& target,
+                                  std::vector<std::string>* notes) {
   constexpr const char* kPoints = "eagle_aux_hidden_state_layer_ids";
   const int layers = target.layer_count();
   ConfigFields eagle = fields.Within("eagle_config");
@@ -98,7 +96,7 @@ Result<ModelConfig> LayersOfSpeculators(const ConfigFields::Json& json, const st
                     Printable(kind)));
   }
   FT_RETURN_IF_ERROR(status);
-  FT_ASSIGN_OR_RETURN(ModelConfig config, DescribeLayersWithin(json, where, kFamilies));
+  FT_ASSIGN_OR_RETURN(ModelConfig config, DescribeLayersWithin(json, where, kEagle3Families));
   ConfigFields layers = fields.Within("transformer_layer_config");
   const std::vector<bool> sliding =
       SlidingLayers(layers, config.layer_count(), [](int /*layer*/) { return false; });
@@ -127,12 +125,12 @@ void ReadFlags(ConfigFields& fields, bool speculators, FeatureSpec* feature) {
   }
 }
 
-Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& where,
-                             const ModelConfig& target, std::vector<std::string>* notes) {
+Result<ModelConfig> DescribeEagle3(const ConfigFields::Json& json, const std::string& where,
+                                   const ModelConfig& target, std::vector<std::string>* notes) {
   Status status;
   ConfigFields fields(&json, where, &status);
   const bool speculators = fields.Has("speculators_model_type");
-  RefuseUnknownFlags(json, kFlags, &fields);
+  RefuseUnknownFlags(json, kEagle3Flags, &fields);
   FT_RETURN_IF_ERROR(status);
   FT_ASSIGN_OR_RETURN(ModelConfig config, speculators ? LayersOfSpeculators(json, where)
                                                       : DescribeLayers(json, where, "llama"));
@@ -143,7 +141,7 @@ Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& 
   }
   FeatureSpec& feature = config.feature;
   feature = {.join = FeatureSpec::Join::kAttended,
-             .points = ReadPoints(fields, target, notes),
+             .points = ReadEagle3Points(fields, target, notes),
              .tapped = target.hidden,
              .reduced = true,
              .first_norm = false};
@@ -157,7 +155,7 @@ Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& 
 // The same network, whose rows of masks say the positions behind the last token.
 Result<ModelConfig> DescribeParallel(const ConfigFields::Json& json, const std::string& where,
                                      const ModelConfig& target, std::vector<std::string>* notes) {
-  FT_ASSIGN_OR_RETURN(ModelConfig config, Describe(json, where, target, notes));
+  FT_ASSIGN_OR_RETURN(ModelConfig config, DescribeEagle3(json, where, target, notes));
   Status status;
   ConfigFields fields(&json, where, &status);
   config.parallel = {.positions = kMaxProposal,
@@ -170,10 +168,11 @@ Result<ModelConfig> DescribeParallel(const ConfigFields::Json& json, const std::
 }  // namespace
 
 const DrafterKind kPeagle = {
-    .name = "a P-EAGLE drafter", .tensors = kTensors, .describe = DescribeParallel};
+    .name = "a P-EAGLE drafter", .tensors = kEagle3Tensors, .describe = DescribeParallel};
 
-const DrafterKind kEagle3 = {.name = "an EAGLE-3 drafter",
-                             .tensors = std::span(kTensors).first(std::size(kTensors) - 1),
-                             .describe = Describe};
+const DrafterKind kEagle3 = {
+    .name = "an EAGLE-3 drafter",
+    .tensors = std::span(kEagle3Tensors).first(std::size(kEagle3Tensors) - 1),
+    .describe = DescribeEagle3};
 
 }  // namespace foretoken

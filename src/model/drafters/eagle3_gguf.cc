@@ -16,11 +16,11 @@
 namespace foretoken {
 namespace {
 
-constexpr const char* kArchitecture = "eagle3";
+constexpr const char* kEagle3Architecture = "eagle3";
 constexpr std::string_view kNormedStream = "eagle3.norm_before_residual";
 
 // Layers are those that the stream enters.
-Status ReadLayers(const GgufMetadata& metadata, ConfigFields::Json* config) {
+Status ReadEagle3Layers(const GgufMetadata& metadata, ConfigFields::Json* config) {
   std::optional<GgufArray> layers;
   FT_RETURN_IF_ERROR(metadata.Array("eagle3.extract_layers", &layers));
   if (!layers) return {};
@@ -37,7 +37,7 @@ Status ReadLayers(const GgufMetadata& metadata, ConfigFields::Json* config) {
   return {};
 }
 
-Status RefuseUnknownFlags(const GgufMetadata& metadata) {
+Status RefuseUnknownEagle3Flags(const GgufMetadata& metadata) {
   for (const auto& [key, value] : metadata.values()) {
     const auto* flag = std::get_if<bool>(&value);
     if (flag == nullptr || !*flag || !key.starts_with("eagle3.") || key == kNormedStream) continue;
@@ -47,10 +47,10 @@ Status RefuseUnknownFlags(const GgufMetadata& metadata) {
   return {};
 }
 
-Status ReadOwnKeys(const Checkpoint& file, ConfigFields::Json* config) {
+Status ReadEagle3Keys(const Checkpoint& file, ConfigFields::Json* config) {
   const GgufMetadata& metadata = *file.gguf;
-  FT_RETURN_IF_ERROR(RefuseUnknownFlags(metadata));
-  FT_RETURN_IF_ERROR(ReadLayers(metadata, config));
+  FT_RETURN_IF_ERROR(RefuseUnknownEagle3Flags(metadata));
+  FT_RETURN_IF_ERROR(ReadEagle3Layers(metadata, config));
   bool normed_stream = false;
   FT_RETURN_IF_ERROR(metadata.Flag(kNormedStream, &normed_stream));
   (*config)["norm_before_residual"] = normed_stream;
@@ -70,16 +70,16 @@ Status ReadOwnKeys(const Checkpoint& file, ConfigFields::Json* config) {
 bool IsEagle3Gguf(const Checkpoint& file) {
   std::string architecture;
   return file.gguf.has_value() && file.gguf->String("general.architecture", &architecture).ok() &&
-         architecture == kArchitecture;
+         architecture == kEagle3Architecture;
 }
 
 Result<std::string> Eagle3FromGguf(const Checkpoint& file) {
   const std::string where = file.path.string();
   FT_ASSIGN_OR_RETURN(const std::string layers,
-                      LayersFromGguf(*file.gguf, file.tensors, kArchitecture, kLlama,
+                      LayersFromGguf(*file.gguf, file.tensors, kEagle3Architecture, kLlama,
                                      /*vocabulary=*/0, where));
   ConfigFields::Json config = ConfigFields::Json::parse(layers);
-  const Status read = ReadOwnKeys(file, &config);
+  const Status read = ReadEagle3Keys(file, &config);
   if (!read.ok()) return InvalidInput(fmt::format("{}: {}", where, read.error().message));
   return config.dump(2);
 }

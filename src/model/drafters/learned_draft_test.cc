@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/families/read_config.h"
+#include "model/golden_testing.h"
 #include "model/open_checkpoint.h"
 
 namespace foretoken {
@@ -16,9 +17,7 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-std::filesystem::path Folder() {
-  return std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/drafters";
-}
+std::filesystem::path LearnedFolder() { return GoldenFolder() / "drafters"; }
 
 constexpr int kDrafted = 80;
 
@@ -29,7 +28,7 @@ class LearnedDraftTest : public testing::Test {
   using ChangeFolder = std::function<void(Checkpoint&)>;
 
   static Checkpoint Open(const std::string& name) {
-    return Checkpoint::Open(Folder() / name).value();
+    return Checkpoint::Open(LearnedFolder() / name).value();
   }
 
   Result<LearnedDraft> Read(Checkpoint folder) {
@@ -52,7 +51,7 @@ class LearnedDraftTest : public testing::Test {
     return draft.ok() ? "no error" : draft.error().message;
   }
 
-  Checkpoint target_ = OpenCheckpoint(Folder() / "target", "").value();
+  Checkpoint target_ = OpenCheckpoint(LearnedFolder() / "target", "").value();
   ModelConfig target_config_ = *ReadModelConfig(target_);
 };
 
@@ -61,7 +60,7 @@ TEST_F(LearnedDraftTest, IsToldFromAModel) {
   EXPECT_TRUE(IsLearnedDraft(Open("eagle3")));
   EXPECT_TRUE(IsLearnedDraft(Open("eagle3-speculators")));
   EXPECT_FALSE(IsLearnedDraft(Open("target")));
-  EXPECT_THAT(Message(OpenDraft(Folder() / "target", target_, target_config_)),
+  EXPECT_THAT(Message(OpenDraft(LearnedFolder() / "target", target_, target_config_)),
               HasSubstr("target: is no drafter that reads its target's states"));
 }
 

@@ -6,27 +6,27 @@
 namespace foretoken {
 namespace {
 
-constexpr std::string_view kFamilies[] = {"qwen3", "qwen3_next", "qwen3_5_text",
-                                          "qwen3_5_moe_text"};
+constexpr std::string_view kMtpFamilies[] = {"qwen3", "qwen3_next", "qwen3_5_text",
+                                             "qwen3_5_moe_text"};
 
-constexpr std::string_view kFlags[] = {"tie_word_embeddings", "use_cache"};
+constexpr std::string_view kMtpFlags[] = {"tie_word_embeddings", "use_cache"};
 
-constexpr DrafterTensor kTensors[] = {{"embedding", "embed_tokens"},
-                                      {"head", "lm_head"},
-                                      {"feature.join", "layers.0.input_proj"},
-                                      {"feature.token_norm", "layers.0.token_layernorm"},
-                                      {"feature.norm", "layers.0.hidden_layernorm"},
-                                      {"output_norm", "layers.0.final_layernorm"}};
+constexpr DrafterTensor kMtpTensors[] = {{"embedding", "embed_tokens"},
+                                         {"head", "lm_head"},
+                                         {"feature.join", "layers.0.input_proj"},
+                                         {"feature.token_norm", "layers.0.token_layernorm"},
+                                         {"feature.norm", "layers.0.hidden_layernorm"},
+                                         {"output_norm", "layers.0.final_layernorm"}};
 
 // A layer that guesses further tokens, by itself: what is described is the model that it is of.
-Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& where,
-                             const ModelConfig& target, std::vector<std::string>* /*notes*/) {
+Result<ModelConfig> DescribeMtp(const ConfigFields::Json& json, const std::string& where,
+                                const ModelConfig& target, std::vector<std::string>* /*notes*/) {
   Status status;
   ConfigFields fields(&json, where, &status);
-  RefuseUnknownFlags(json, kFlags, &fields);
+  RefuseUnknownFlags(json, kMtpFlags, &fields);
   fields.IntOr("num_nextn_predict_layers", 1, 1, 1);
   FT_RETURN_IF_ERROR(status);
-  FT_ASSIGN_OR_RETURN(const ModelConfig model, DescribeLayersWithin(json, where, kFamilies));
+  FT_ASSIGN_OR_RETURN(const ModelConfig model, DescribeLayersWithin(json, where, kMtpFamilies));
   if (model.hidden != target.hidden) {
     fields.Refuse(fmt::format("is for a target whose hidden_size is {}, but this one's is {}",
                               model.hidden, target.hidden));
@@ -38,6 +38,6 @@ Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& 
 }  // namespace
 
 const DrafterKind kMtp = {
-    .name = "an MTP drafter", .tensors = kTensors, .prefix = "mtp_", .describe = Describe};
+    .name = "an MTP drafter", .tensors = kMtpTensors, .prefix = "mtp_", .describe = DescribeMtp};
 
 }  // namespace foretoken

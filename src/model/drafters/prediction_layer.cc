@@ -74,7 +74,7 @@ const Form* FormOf(std::string_view family) {
 
 // What the names of a layer's tensors begin with, where `name` is that of its projection; else
 // empty.
-std::string PrefixOf(const Form& form, bool gguf, std::string_view name) {
+std::string FormPrefix(const Form& form, bool gguf, std::string_view name) {
   const DrafterTensor& join = form.tensors.front();
   const std::string end = fmt::format("{}.weight", gguf ? join.gguf : join.folder);
   if (!name.ends_with(end)) return {};
@@ -91,7 +91,7 @@ std::vector<std::string> PrefixesOf(const Checkpoint& model) {
   std::vector<std::string> prefixes;
   for (const auto& [name, tensor] : model.tensors) {
     for (const Form& form : kForms) {
-      const std::string prefix = PrefixOf(form, gguf, name);
+      const std::string prefix = FormPrefix(form, gguf, name);
       if (prefix.empty()) continue;
       prefixes.push_back(prefix);
       break;

@@ -9,6 +9,7 @@
 #include "base/temporary_testing.h"
 #include "model/families/family.h"
 #include "model/families/read_config.h"
+#include "model/golden_testing.h"
 #include "model/open_checkpoint.h"
 #include "tensor/tensor_testing.h"
 #include "weights/gguf/gguf_testing.h"
@@ -18,13 +19,11 @@ namespace {
 
 using testing::HasSubstr;
 
-std::filesystem::path Golden() {
-  return std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden";
-}
-
 class PredictionLayerTest : public testing::Test {
  protected:
-  static Checkpoint Layer() { return Checkpoint::Open(Golden() / "drafters/mtp-qwen3_5").value(); }
+  static Checkpoint Layer() {
+    return Checkpoint::Open(GoldenFolder() / "drafters/mtp-qwen3_5").value();
+  }
 
   // Of a golden folder of a layer, changed in memory.
   Result<LearnedDraft> With(const std::function<void(Checkpoint&)>& change) {
@@ -36,7 +35,7 @@ class PredictionLayerTest : public testing::Test {
     return draft.ok() ? "no error" : draft.error().message;
   }
 
-  Checkpoint target_ = OpenCheckpoint(Golden() / "families/qwen3_5", "").value();
+  Checkpoint target_ = OpenCheckpoint(GoldenFolder() / "families/qwen3_5", "").value();
   ModelConfig config_ = *ReadModelConfig(target_);
 };
 
@@ -52,7 +51,7 @@ TEST_F(PredictionLayerTest, IsAnAttentionLayerOfItsModel) {
 
 // The model's own tensors lie beside it.
 TEST_F(PredictionLayerTest, LooksAtNothingElseInTheFolder) {
-  const Checkpoint model = Checkpoint::Open(Golden() / "families/qwen3_5").value();
+  const Checkpoint model = Checkpoint::Open(GoldenFolder() / "families/qwen3_5").value();
   EXPECT_FALSE(HasPredictionLayer(model));
   EXPECT_TRUE(HasPredictionLayer(Layer()));
   EXPECT_FALSE(IsLearnedDraft(Layer()));
@@ -66,7 +65,7 @@ TEST_F(PredictionLayerTest, LooksAtNothingElseInTheFolder) {
 
 TEST_F(PredictionLayerTest, RefusesWhatIsNotWhole) {
   const TensorView odd{WeightFormat::kF32, {1}, nullptr};
-  EXPECT_THAT(Message(OpenPredictionLayer(Golden() / "families/qwen3_5", target_, config_)),
+  EXPECT_THAT(Message(OpenPredictionLayer(GoldenFolder() / "families/qwen3_5", target_, config_)),
               HasSubstr("qwen3_5: has no layer that guesses further tokens: tensors mtp.*"));
   for (const char* name : {"mtp.norm.weight", "mtp.pre_fc_norm_hidden.weight",
                            "mtp.layers.0.self_attn.q_proj.weight"}) {
@@ -81,15 +80,15 @@ TEST_F(PredictionLayerTest, RefusesWhatIsNotWhole) {
                 folder.tensors["mtp.layers.1.input_layernorm.weight"] = odd;
               })),
               HasSubstr("mtp.layers.1.input_layernorm.weight is none that"));
-  const Checkpoint other = OpenCheckpoint(Golden() / "drafters/target", "").value();
+  const Checkpoint other = OpenCheckpoint(GoldenFolder() / "drafters/target", "").value();
   EXPECT_THAT(Message(ReadPredictionLayer(Layer(), other, *ReadModelConfig(other))),
               HasSubstr("which of llama models is not supported"));
 }
 
 // That of DeepSeek's models lies behind their own layers, and mostly has their tables once more.
 TEST(NumberedLayerTest, LiesBehindTheLayersOfItsModel) {
-  const std::filesystem::path folder = Golden() / "drafters/mtp-deepseek_v3";
-  const Checkpoint target = OpenCheckpoint(Golden() / "families/deepseek_v3", "").value();
+  const std::filesystem::path folder = GoldenFolder() / "drafters/mtp-deepseek_v3";
+  const Checkpoint target = OpenCheckpoint(GoldenFolder() / "families/deepseek_v3", "").value();
   const ModelConfig config = *ReadModelConfig(target);
   const auto read = [&](const std::function<void(Checkpoint&)>& change) {
     Checkpoint model = Checkpoint::Open(folder).value();
@@ -216,9 +215,10 @@ TEST_F(InGguf, RefusesWhatIsNotWhole) {
 
 // That of GLM 4.5 lies behind the model's two layers, its tensors as those of other layers.
 TEST(GlmInGgufTest, IsTheLayerOfTheFolder) {
-  const Checkpoint target = OpenCheckpoint(Golden() / "families/glm4_moe", "").value();
+  const Checkpoint target = OpenCheckpoint(GoldenFolder() / "families/glm4_moe", "").value();
   const ModelConfig config = *ReadModelConfig(target);
-  const auto of_folder = OpenPredictionLayer(Golden() / "drafters/mtp-glm4_moe", target, config);
+  const auto of_folder =
+      OpenPredictionLayer(GoldenFolder() / "drafters/mtp-glm4_moe", target, config);
   ASSERT_TRUE(of_folder.ok()) << of_folder.error().message;
   const std::map<std::string, std::string> beside = {
       {"feature.join.weight", "nextn.eh_proj.weight"},

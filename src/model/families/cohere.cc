@@ -42,14 +42,14 @@ void DescribeCohere2(ConfigFields& fields, ModelConfig* config) {
 }
 
 template <const char* kKey>
-void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void CohereFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
   double scale = 0;
   if (metadata.Number(kKey, &scale).ok() && scale > 0) {
     (*config)["logit_scale"] = static_cast<float>(scale);
   }
 }
 template <const char* kKey>
-void ToGguf(const ModelConfig& config, GgufHeader* header) {
+void CohereToGguf(const ModelConfig& config, GgufHeader* header) {
   header->Set(kKey, config.logit_scale);
 }
 constexpr char kCommandRScale[] = "command-r.logit_scale";
@@ -63,8 +63,8 @@ const Family kCohere = {.name = "cohere",
                         .neighbours = Neighbours::kAlways,
                         .fields = kCohereFields,
                         .describe = DescribeCohere,
-                        .gguf_fields = FromGguf<kCommandRScale>,
-                        .gguf_keys = ToGguf<kCommandRScale>};
+                        .gguf_fields = CohereFromGguf<kCommandRScale>,
+                        .gguf_keys = CohereToGguf<kCommandRScale>};
 
 const Family kCohere2 = {.name = "cohere2",
                          .architecture = "Cohere2ForCausalLM",
@@ -72,7 +72,7 @@ const Family kCohere2 = {.name = "cohere2",
                          .neighbours = Neighbours::kAlways,
                          .fields = kCohere2Fields,
                          .describe = DescribeCohere2,
-                         .gguf_fields = FromGguf<kCohere2Scale>,
-                         .gguf_keys = ToGguf<kCohere2Scale>};
+                         .gguf_fields = CohereFromGguf<kCohere2Scale>,
+                         .gguf_keys = CohereToGguf<kCohere2Scale>};
 
 }  // namespace foretoken

@@ -9,6 +9,7 @@
 
 #include "base/temporary_testing.h"
 #include "model/families/read_config.h"
+#include "model/golden_testing.h"
 #include "model/model_testing.h"
 #include "model/open_checkpoint.h"
 
@@ -16,19 +17,17 @@ namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = nlohmann::json;
 using testing::HasSubstr;
 
-fs::path Golden(const char* kind) { return fs::path(FORETOKEN_SOURCE_DIR) / "tests/golden" / kind; }
-
-json Read(const fs::path& path) {
+Json Read(const fs::path& path) {
   std::ifstream file(path);
-  return json::parse(file);
+  return Json::parse(file);
 }
 
-std::vector<std::string> Names() {
+std::vector<std::string> ConfigNames() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(Golden("configs"))) {
+  for (const auto& entry : fs::directory_iterator(GoldenFolder() / "configs")) {
     names.push_back(entry.path().stem().string());
   }
   std::ranges::sort(names);
@@ -40,14 +39,14 @@ std::vector<std::string> Names() {
 class ConfigGoldenTest : public testing::TestWithParam<std::string> {
  protected:
   // The changed model's logits, or the sentence that refuses it.
-  Result<std::vector<float>> LogitsOf(const json& changed, int context,
+  Result<std::vector<float>> LogitsOf(const Json& changed, int context,
                                       const std::vector<Token>& tokens) {
-    json config = Read(Golden("families") / GetParam() / "config.json");
+    Json config = Read(GoldenFolder() / "families" / GetParam() / "config.json");
     for (const auto& name : changed.at("removed")) config.erase(name.get<std::string>());
     config.update(changed.at("set"));
     const fs::path link = folder_.path() / "model.safetensors";
     if (!fs::exists(link)) {
-      fs::create_symlink(Golden("families") / GetParam() / "model.safetensors", link);
+      fs::create_symlink(GoldenFolder() / "families" / GetParam() / "model.safetensors", link);
     }
     std::ofstream(folder_.path() / "config.json") << config;
     FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(folder_.path(), ""));
@@ -66,9 +65,9 @@ class ConfigGoldenTest : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(ConfigGoldenTest, ChangesAreComputedOrRefused) {
-  const json golden = Read(Golden("configs") / (GetParam() + ".json"));
+  const Json golden = Read(GoldenFolder() / "configs" / (GetParam() + ".json"));
   const auto tokens = golden.at("tokens").get<std::vector<Token>>();
-  for (const json& each : golden.at("cases")) {
+  for (const Json& each : golden.at("cases")) {
     SCOPED_TRACE(each.at("field").get<std::string>() + " " + each.at("change").get<std::string>());
     const auto logits = LogitsOf(each, golden.at("context"), tokens);
     EXPECT_EQ(logits.ok(), each.at("outcome") == "equal")
@@ -82,7 +81,7 @@ TEST_P(ConfigGoldenTest, ChangesAreComputedOrRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, ConfigGoldenTest, testing::ValuesIn(Names()),
+INSTANTIATE_TEST_SUITE_P(Families, ConfigGoldenTest, testing::ValuesIn(ConfigNames()),
                          [](const auto& param) { return TestName(param.param); });
 
 }  // namespace

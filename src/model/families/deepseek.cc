@@ -15,7 +15,7 @@ namespace {
 
 // Folders keep what makes keys and values of all heads in one tensor, head by head; GGUF files have
 // it in two, of which that of keys is transposed.
-constexpr TensorName kNames[] = {
+constexpr TensorName kDeepseekNames[] = {
     {"q_a", "self_attn.q_a_proj", "attn_q_a"},
     {"q_a_norm", "self_attn.q_a_layernorm", "attn_q_a_norm"},
     {"q_b", "self_attn.q_b_proj", "attn_q_b"},
@@ -115,7 +115,7 @@ void SetLatentAttention(ConfigFields& fields, ModelConfig* config) {
   }
 }
 
-void Describe(ConfigFields& fields, const char* usual_scores, ModelConfig* config) {
+void DescribeDeepseek(ConfigFields& fields, const char* usual_scores, ModelConfig* config) {
   SetLatentAttention(fields, config);
   std::string scores = usual_scores;
   fields.String("scoring_func", &scores);
@@ -137,15 +137,19 @@ void Describe(ConfigFields& fields, const char* usual_scores, ModelConfig* confi
     layer.mlp.choice_bias = sigmoids && layer.mlp.has_experts();
   }
 }
-void DescribeV2(ConfigFields& fields, ModelConfig* config) { Describe(fields, "softmax", config); }
-void DescribeV3(ConfigFields& fields, ModelConfig* config) { Describe(fields, "sigmoid", config); }
+void DescribeV2(ConfigFields& fields, ModelConfig* config) {
+  DescribeDeepseek(fields, "softmax", config);
+}
+void DescribeV3(ConfigFields& fields, ModelConfig* config) {
+  DescribeDeepseek(fields, "sigmoid", config);
+}
 
 }  // namespace
 
 const Family kDeepseekV2 = {.name = "deepseek_v2",
                             .architecture = "DeepseekV2ForCausalLM",
                             .gguf = "deepseek2",
-                            .names = kNames,
+                            .names = kDeepseekNames,
                             .fields = kV2Fields,
                             .describe = DescribeV2,
                             .gguf_fields = DeepseekFromGguf,
@@ -155,7 +159,7 @@ const Family kDeepseekV2 = {.name = "deepseek_v2",
 const Family kDeepseekV3 = {.name = "deepseek_v3",
                             .architecture = "DeepseekV3ForCausalLM",
                             .gguf = "deepseek2",
-                            .names = kNames,
+                            .names = kDeepseekNames,
                             .fields = kV3Fields,
                             .describe = DescribeV3,
                             .gguf_fields = DeepseekFromGguf,

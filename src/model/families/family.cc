@@ -16,7 +16,7 @@
 namespace foretoken {
 namespace {
 
-constexpr std::array kFamilies = {
+constexpr std::array kAllFamilies = {
     &kLlama,         &kMistral,    &kMinistral3, &kQwen2,      &kMimo,
     &kQwen3,         &kGemma2,     &kGemma3,     &kGemma4,     &kPhi3,
     &kSmolLm3,       &kOlmo2,      &kGranite,    &kGlm,        &kGlm4,
@@ -97,15 +97,15 @@ std::optional<std::string> Replaced(std::string_view name, std::string_view from
   return fmt::format("{}{}{}", to.substr(0, place), expert, to.substr(place + 1));
 }
 
-std::string_view PrefixOf(std::string_view TensorName::*form) {
+std::string_view PrefixOfLayers(std::string_view TensorName::*form) {
   if (form == &TensorName::ours) return "layers.";
   return form == &TensorName::folder ? "model.layers." : "blk.";
 }
 
 // A name in one form in the other; empty where there is none.
-std::string Translate(const Family& family, std::string_view name,
-                      std::string_view TensorName::*from, std::string_view TensorName::*to) {
-  const auto parts = Split(name, PrefixOf(from));
+std::string TranslateName(const Family& family, std::string_view name,
+                          std::string_view TensorName::*from, std::string_view TensorName::*to) {
+  const auto parts = Split(name, PrefixOfLayers(from));
   if (!parts) return {};
   std::string_view ending;
   for (const std::string_view usual : {".weight", ".bias"}) {
@@ -117,7 +117,7 @@ std::string Translate(const Family& family, std::string_view name,
                            : std::span<const TensorName>(kUsualOfModel);
   for (const std::span<const TensorName> names : {family.names, usual}) {
     for (const TensorName& row : names) {
-      const std::string_view prefix = layer ? PrefixOf(to) : "";
+      const std::string_view prefix = layer ? PrefixOfLayers(to) : "";
       if (const auto whole = Replaced(parts->rest, row.*from, row.*to)) {
         return fmt::format("{}{}{}", prefix, parts->number, *whole);
       }
@@ -142,7 +142,7 @@ Activation ActivationOf(ConfigFields& fields) {
   return Activation::kSilu;
 }
 
-void ReadHeads(ConfigFields& fields, int hidden, AttentionSpec* attention) {
+void ReadAttentionHeads(ConfigFields& fields, int hidden, AttentionSpec* attention) {
   attention->heads = fields.Integer("num_attention_heads", 1, kMaxHeads);
   attention->kv_heads = fields.IntOr("num_key_value_heads", 1, kMaxHeads, attention->heads);
   if (!fields.ok()) return;
@@ -165,10 +165,10 @@ void ReadHeads(ConfigFields& fields, int hidden, AttentionSpec* attention) {
 
 }  // namespace
 
-std::span<const Family* const> Families() { return kFamilies; }
+std::span<const Family* const> Families() { return kAllFamilies; }
 
 const Family* FamilyNamed(std::string_view name) {
-  for (const Family* family : kFamilies) {
+  for (const Family* family : kAllFamilies) {
     if (family->name == name) return family;
   }
   return nullptr;
@@ -179,7 +179,7 @@ void DescribeUsual(ConfigFields& fields, int context, ModelConfig* config) {
   LayerSpec layer;
   layer.mlp.intermediate = fields.Integer("intermediate_size", 1, kMaxIntermediate);
   const int layers = fields.Integer("num_hidden_layers", 1, kMaxLayers);
-  ReadHeads(fields, config->hidden, &layer.attention);
+  ReadAttentionHeads(fields, config->hidden, &layer.attention);
   config->vocabulary = fields.Integer("vocab_size", 1, kMaxVocabulary);
   const int made_for = fields.IntOr("max_position_embeddings", 1, kMaxPositions, 2048);
   config->max_positions = context == 0 ? made_for : std::min(context, made_for);
@@ -279,13 +279,14 @@ void SetShared(int intermediate, bool gate, ModelConfig* config) {
 }
 
 std::string OurName(const Family& family, bool gguf, std::string_view name_in_file) {
-  if (gguf) return Translate(family, name_in_file, &TensorName::gguf, &TensorName::ours);
-  return Translate(family, WithoutTextPrefix(name_in_file), &TensorName::folder, &TensorName::ours);
+  if (gguf) return TranslateName(family, name_in_file, &TensorName::gguf, &TensorName::ours);
+  return TranslateName(family, WithoutTextPrefix(name_in_file), &TensorName::folder,
+                       &TensorName::ours);
 }
 
 std::string NameInFile(const Family& family, bool gguf, std::string_view our_name) {
-  return Translate(family, our_name, &TensorName::ours,
-                   gguf ? &TensorName::gguf : &TensorName::folder);
+  return TranslateName(family, our_name, &TensorName::ours,
+                       gguf ? &TensorName::gguf : &TensorName::folder);
 }
 
 }  // namespace foretoken

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/families/read_config.h"
+#include "model/golden_testing.h"
 #include "model/model_testing.h"
 #include "model/open_checkpoint.h"
 
@@ -16,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path FamiliesFolder() { return fs::path(FORETOKEN_SOURCE_DIR) / "tests/golden/families"; }
+fs::path FamiliesFolder() { return GoldenFolder() / "families"; }
 
-std::vector<std::string> FolderNames() {
+std::vector<std::string> FamilyNames() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(FamiliesFolder())) {
     names.push_back(entry.path().filename().string());
@@ -55,8 +56,6 @@ class FamilyGoldenTest : public testing::TestWithParam<std::string> {
   nlohmann::json golden_;
 };
 
-constexpr float kTolerance = 1e-4F;
-
 TEST_P(FamilyGoldenTest, LogitsAndGreedyTokensAgree) {
   for (const BackendCase& each : BackendCases()) {
     const auto backend = each.make(Precision::kF32);
@@ -72,11 +71,12 @@ TEST_P(FamilyGoldenTest, LogitsAndGreedyTokensAgree) {
     for (std::size_t row = 0; row < prompt.size(); ++row) {
       std::vector<float> here;
       for (const Token probe : probes) here.push_back(logits[row * vocabulary + probe]);
-      ASSERT_LT(Apart(here, probe_logits.at(row)), kTolerance) << each.name << ", row " << row;
+      ASSERT_LT(Apart(here, probe_logits.at(row)), kGoldenTolerance)
+          << each.name << ", row " << row;
     }
     logits += (prompt.size() - 1) * vocabulary;
     EXPECT_LT(Apart({logits, std::size_t(vocabulary)}, Golden<std::vector<float>>("last_logits")),
-              kTolerance)
+              kGoldenTolerance)
         << each.name;
     std::vector<Token> tokens;
     while (tokens.size() < greedy.size()) {
@@ -85,7 +85,7 @@ TEST_P(FamilyGoldenTest, LogitsAndGreedyTokensAgree) {
     }
     EXPECT_EQ(tokens, greedy) << each.name;
     EXPECT_LT(Apart({logits, std::size_t(vocabulary)}, Golden<std::vector<float>>("final_logits")),
-              kTolerance)
+              kGoldenTolerance)
         << each.name;
   }
 }
@@ -112,7 +112,7 @@ TEST_P(FamilyGoldenTest, PassesOfAnySizeGiveTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, FamilyGoldenTest, testing::ValuesIn(FolderNames()),
+INSTANTIATE_TEST_SUITE_P(Families, FamilyGoldenTest, testing::ValuesIn(FamilyNames()),
                          [](const auto& param) { return TestName(param.param); });
 
 }  // namespace

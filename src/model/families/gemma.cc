@@ -8,7 +8,7 @@
 namespace foretoken {
 namespace {
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kGemmaNames[] = {
     {"attention_post_norm", "post_attention_layernorm", "post_attention_norm"},
     {"mlp_norm", "pre_feedforward_layernorm", "ffn_norm"},
     {"mlp_post_norm", "post_feedforward_layernorm", "post_ffw_norm"},
@@ -28,18 +28,15 @@ constexpr std::string_view kGemma3Fields = R"({
     "sliding_window": 4096, "sliding_window_pattern": 6, "tie_word_embeddings": true,
     "use_bidirectional_attention": false, "vocab_size": 262208})";
 
-constexpr double kLeastCap = 1e-6;
-constexpr double kMostCap = 1e6;
-
 // What both have: embeddings scaled by the root of their width, norms before and after each block,
 // and a scale of scores of their own.
 void DescribeBoth(ConfigFields& fields, ModelConfig* config) {
   config->tied_embeddings = fields.BoolOr("tie_word_embeddings", true);
   config->embedding_scale = std::sqrt(static_cast<float>(config->hidden));
   config->block.norm_after = true;
-  const double scalar = fields.NumberOr("query_pre_attn_scalar", 1e-6, kMostCap, 256);
-  config->logit_cap =
-      static_cast<float>(fields.NumberOr("final_logit_softcapping", kLeastCap, kMostCap, 0));
+  const double scalar = fields.NumberOr("query_pre_attn_scalar", 1e-6, kMostSoftCap, 256);
+  config->logit_cap = static_cast<float>(
+      fields.NumberOr("final_logit_softcapping", kLeastSoftCap, kMostSoftCap, 0));
   for (LayerSpec& layer : config->layers) layer.attention.scale = 1 / std::sqrt(scalar);
   if (fields.BoolOr("use_bidirectional_attention", false)) {
     fields.Refuse("use_bidirectional_attention is true, but texts are read forwards only");
@@ -48,7 +45,7 @@ void DescribeBoth(ConfigFields& fields, ModelConfig* config) {
 
 void DescribeGemma2(ConfigFields& fields, ModelConfig* config) {
   DescribeBoth(fields, config);
-  const double cap = fields.NumberOr("attn_logit_softcapping", kLeastCap, kMostCap, 0);
+  const double cap = fields.NumberOr("attn_logit_softcapping", kLeastSoftCap, kMostSoftCap, 0);
   for (LayerSpec& layer : config->layers) layer.attention.score_cap = static_cast<float>(cap);
   const int window = fields.IntOr("sliding_window", 1, kMaxPositions, 4096);
   const auto even = [](int layer) { return layer % 2 == 0; };
@@ -57,7 +54,7 @@ void DescribeGemma2(ConfigFields& fields, ModelConfig* config) {
 
 // Layers with a window rotate faster, and have no scaling but what is said for them. Of the older
 // fields rope_scaling is meant for the others.
-void ReadRopes(ConfigFields& fields, ModelConfig* config) {
+void ReadGemmaRopes(ConfigFields& fields, ModelConfig* config) {
   const Context context{config->max_positions, config->max_positions};
   const int dims = config->ropes[0].dims;
   ConfigFields by_type = fields.Within("rope_parameters");
@@ -78,7 +75,7 @@ void DescribeGemma3(ConfigFields& fields, ModelConfig* config) {
   DescribeBoth(fields, config);
   const int window = fields.IntOr("sliding_window", 1, kMaxPositions, 4096);
   const int every = fields.IntOr("sliding_window_pattern", 1, kMaxLayers, 6);
-  ReadRopes(fields, config);
+  ReadGemmaRopes(fields, config);
   const auto most = [every](int layer) { return (layer + 1) % every != 0; };
   const std::vector<bool> sliding = SlidingLayers(fields, config->layer_count(), most);
   SetWindows(sliding, window, config);
@@ -91,7 +88,7 @@ void DescribeGemma3(ConfigFields& fields, ModelConfig* config) {
 
 // GGUF files do not say the activation, nor the scale of scores: it is the width of a head, but
 // that of the stream for each head in the models of 27B.
-void FromGguf(ConfigFields::Json* config, int layers_of_27b) {
+void GemmaFromGguf(ConfigFields::Json* config, int layers_of_27b) {
   const auto number = [&](const char* name) { return config->value(name, std::int64_t{0}); };
   const std::int64_t heads = std::max(number("num_attention_heads"), std::int64_t{1});
   const bool largest = number("num_hidden_layers") == layers_of_27b;
@@ -102,10 +99,10 @@ void FromGguf(ConfigFields::Json* config, int layers_of_27b) {
   (*config)["hidden_activation"] = "gelu_pytorch_tanh";
 }
 void Gemma2FromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
-  FromGguf(config, 46);
+  GemmaFromGguf(config, 46);
 }
 void Gemma3FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
-  FromGguf(config, 62);
+  GemmaFromGguf(config, 62);
   // Ollama's files of models that see do not say how layers without a window rotate: all the same.
   // (Google's models of 4B, 12B and 27B see, and have the linear factor 8 in config.json; those of
   // 270M and 1B do not, and have none.)
@@ -122,7 +119,7 @@ void Gemma3FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
 const Family kGemma2 = {.name = "gemma2",
                         .architecture = "Gemma2ForCausalLM",
                         .gguf = "gemma2",
-                        .names = kNames,
+                        .names = kGemmaNames,
                         .folder_gains_less_one = true,
                         .fields = kGemma2Fields,
                         .describe = DescribeGemma2,
@@ -131,7 +128,7 @@ const Family kGemma2 = {.name = "gemma2",
 const Family kGemma3 = {.name = "gemma3_text",
                         .architecture = "Gemma3ForCausalLM",
                         .gguf = "gemma3",
-                        .names = kNames,
+                        .names = kGemmaNames,
                         .folder_gains_less_one = true,
                         .fields = kGemma3Fields,
                         .describe = DescribeGemma3,

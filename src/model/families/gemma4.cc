@@ -16,7 +16,7 @@
 namespace foretoken {
 namespace {
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kGemma4Names[] = {
     {"attention_post_norm", "post_attention_layernorm", "post_attention_norm"},
     {"mlp_norm", "pre_feedforward_layernorm", "ffn_norm"},
     {"mlp_post_norm", "post_feedforward_layernorm", "post_ffw_norm"},
@@ -37,11 +37,8 @@ constexpr TensorName kNames[] = {
     {"layer_inputs.norm", "model.per_layer_projection_norm", "per_layer_proj_norm"},
 };
 
-constexpr double kLeastCap = 1e-6;
-constexpr double kMostCap = 1e6;
-
 // What the class has.
-constexpr std::string_view kFields = R"({
+constexpr std::string_view kGemma4Fields = R"({
     "attention_bias": false, "attention_k_eq_v": false, "enable_moe_block": false,
     "final_logit_softcapping": null, "global_head_dim": 512, "head_dim": 256,
     "hidden_activation": "gelu_pytorch_tanh", "hidden_size_per_layer_input": 256,
@@ -107,7 +104,7 @@ void ReadFullAttention(ConfigFields& fields, const std::vector<bool>& sliding,
   }
 }
 
-void ReadRopes(ConfigFields& fields, const AttentionSpec& full, ModelConfig* config) {
+void ReadGemma4Ropes(ConfigFields& fields, const AttentionSpec& full, ModelConfig* config) {
   const Context context{config->max_positions, config->max_positions};
   if (!fields.Within("rope_scaling").empty()) {
     fields.Refuse("has rope_scaling, but rotations of Gemma 4 are in rope_parameters");
@@ -161,8 +158,8 @@ void DescribeGemma4(ConfigFields& fields, ModelConfig* config) {
   config->embedding_scale = std::sqrt(static_cast<float>(config->hidden));
   config->block.norm_after = true;
   config->block.own_scale = true;
-  config->logit_cap =
-      static_cast<float>(fields.NumberOr("final_logit_softcapping", kLeastCap, kMostCap, 0));
+  config->logit_cap = static_cast<float>(
+      fields.NumberOr("final_logit_softcapping", kLeastSoftCap, kMostSoftCap, 0));
   config->layer_input = fields.IntOr("hidden_size_per_layer_input", 0, kMaxHidden, 256);
   std::string both_ways;
   fields.String("use_bidirectional_attention", &both_ways);
@@ -175,7 +172,7 @@ void DescribeGemma4(ConfigFields& fields, ModelConfig* config) {
   AttentionSpec full;
   ReadFullAttention(fields, sliding, config->layers[0].attention, &full);
   if (!fields.ok()) return;
-  ReadRopes(fields, full, config);
+  ReadGemma4Ropes(fields, full, config);
   for (std::size_t i = 0; i < sliding.size(); ++i) {
     LayerSpec& layer = config->layers[i];
     if (!sliding[i]) layer.attention = full;
@@ -194,8 +191,8 @@ void DescribeGemma4(ConfigFields& fields, ModelConfig* config) {
 const Family kGemma4 = {.name = "gemma4_text",
                         .architecture = "Gemma4ForCausalLM",
                         .gguf = "gemma4",
-                        .names = kNames,
-                        .fields = kFields,
+                        .names = kGemma4Names,
+                        .fields = kGemma4Fields,
                         .describe = DescribeGemma4,
                         .gguf_fields = Gemma4FromGguf,
                         .gguf_keys = Gemma4ToGguf};

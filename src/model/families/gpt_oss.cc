@@ -13,7 +13,7 @@ namespace {
 
 // Folders keep the weights of experts transposed and their gates in turns; those become what the
 // second row of each pair says.
-constexpr TensorName kNames[] = {
+constexpr TensorName kGptOssNames[] = {
     {"mlp_norm", "post_attention_layernorm", "post_attention_norm"},
     {"sinks.weight", "self_attn.sinks", "attn_sinks.weight"},
     {"router", "mlp.router", "ffn_gate_inp"},
@@ -30,7 +30,7 @@ constexpr TensorName kNames[] = {
 constexpr double kSwishSlope = 1.702;
 
 // What the class has.
-constexpr std::string_view kFields = R"({
+constexpr std::string_view kGptOssFields = R"({
     "attention_bias": true, "head_dim": 64, "layer_types": null,
     "max_position_embeddings": 131072, "num_experts": null, "num_experts_per_tok": 4,
     "num_key_value_heads": 8, "num_local_experts": 128, "rms_norm_eps": 1e-5,
@@ -68,7 +68,7 @@ void DescribeGptOss(ConfigFields& fields, ModelConfig* config) {
 
 // The frequencies between those that are stretched and those that are not are not rounded to whole
 // numbers, which GGUF files do not say.
-void FromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
+void GptOssFromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
   if (config->contains("rope_scaling")) (*config)["rope_scaling"]["truncate"] = false;
 }
 
@@ -129,10 +129,10 @@ Status ArrangeGptOss(Checkpoint* checkpoint) {
 const Family kGptOss = {.name = "gpt_oss",
                         .architecture = "GptOssForCausalLM",
                         .gguf = "gpt-oss",
-                        .names = kNames,
-                        .fields = kFields,
+                        .names = kGptOssNames,
+                        .fields = kGptOssFields,
                         .describe = DescribeGptOss,
-                        .gguf_fields = FromGguf,
+                        .gguf_fields = GptOssFromGguf,
                         .arrange = ArrangeGptOss};
 
 }  // namespace foretoken

@@ -8,13 +8,13 @@
 namespace foretoken {
 namespace {
 
-constexpr int kLayers = 2;
+constexpr int kPartLayers = 2;
 
 ModelPart OfFolder(std::string_view name) {
-  return PartOf(kQwen3Next, /*gguf=*/false, kLayers, name);
+  return PartOf(kQwen3Next, /*gguf=*/false, kPartLayers, name);
 }
 ModelPart OfGguf(std::string_view name) {
-  return PartOf(kDeepseekV2, /*gguf=*/true, kLayers, name);
+  return PartOf(kDeepseekV2, /*gguf=*/true, kPartLayers, name);
 }
 
 TEST(ModelPart, OfFolders) {
@@ -76,8 +76,8 @@ TEST(ModelPart, IsSummedUp) {
     tensors.emplace(name, tensor);
   }
   const std::vector<std::byte> steps(2'000'000);
-  const auto parts =
-      UnusedParts(kQwen3Next, /*gguf=*/false, kLayers, tensors, {{"visual.steps", {"I64", steps}}});
+  const auto parts = UnusedParts(kQwen3Next, /*gguf=*/false, kPartLayers, tensors,
+                                 {{"visual.steps", {"I64", steps}}});
   ASSERT_EQ(parts.size(), 3U);
   EXPECT_EQ(parts[0].Sentence(),
             "the vision tower (3 tensors, 10.0 MB) is not used: images are refused");

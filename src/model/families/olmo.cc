@@ -3,7 +3,7 @@
 namespace foretoken {
 namespace {
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kOlmoNames[] = {
     {"attention_post_norm", "post_attention_layernorm", "post_attention_norm"},
     {"mlp_post_norm", "post_feedforward_layernorm", "post_ffw_norm"},
 };
@@ -44,7 +44,7 @@ void DescribeOlmoe(ConfigFields& fields, ModelConfig* config) {
 const Family kOlmo2 = {.name = "olmo2",
                        .architecture = "Olmo2ForCausalLM",
                        .gguf = "olmo2",
-                       .names = kNames,
+                       .names = kOlmoNames,
                        .fields = kOlmo2Fields,
                        .describe = DescribeOlmo2};
 

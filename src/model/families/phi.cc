@@ -3,13 +3,13 @@
 namespace foretoken {
 namespace {
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kPhiNames[] = {
     {"qkv", "self_attn.qkv_proj", "attn_qkv"},
     {"gate_up", "mlp.gate_up_proj", "ffn_up"},
 };
 
 // What the class has.
-constexpr std::string_view kFields = R"({
+constexpr std::string_view kPhiFields = R"({
     "max_position_embeddings": 4096, "original_max_position_embeddings": 4096,
     "partial_rotary_factor": 1.0, "rms_norm_eps": 1e-5, "sliding_window": null})";
 
@@ -28,8 +28,8 @@ void DescribePhi3(ConfigFields& fields, ModelConfig* config) {
 const Family kPhi3 = {.name = "phi3",
                       .architecture = "Phi3ForCausalLM",
                       .gguf = "phi3",
-                      .names = kNames,
-                      .fields = kFields,
+                      .names = kPhiNames,
+                      .fields = kPhiFields,
                       .describe = DescribePhi3};
 
 }  // namespace foretoken

@@ -12,7 +12,7 @@
 namespace foretoken {
 namespace {
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kQwenNextNames[] = {
     {"delta.qkvz", "linear_attn.in_proj_qkvz", "ssm_in"},
     {"delta.ba", "linear_attn.in_proj_ba", "ssm_ba"},
     {"mlp_norm", "post_attention_layernorm", "post_attention_norm"},
@@ -30,11 +30,11 @@ constexpr TensorName kNames[] = {
 };
 
 // Qwen3.5 has no inputs together.
-constexpr auto k35Names = std::span(kNames).subspan(2);
+constexpr auto k35Names = std::span(kQwenNextNames).subspan(2);
 
 // What all of their classes have, then what each has besides; where all layers have experts there
 // is no width of an MLP.
-constexpr std::string_view kFields = R"({
+constexpr std::string_view kQwenNextFields = R"({
     "attention_bias": false, "full_attention_interval": 4, "head_dim": 256, "layer_types": null,
     "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16,
     "linear_num_value_heads": 32, "linear_value_head_dim": 128,
@@ -138,10 +138,10 @@ Status ArrangeTaps(Checkpoint* checkpoint) {
 const Family kQwen3Next = {.name = "qwen3_next",
                            .architecture = "Qwen3NextForCausalLM",
                            .gguf = "qwen3next",
-                           .names = kNames,
+                           .names = kQwenNextNames,
                            .folder_gains_less_one = true,
                            .fields = kNextFields,
-                           .relatives_fields = kFields,
+                           .relatives_fields = kQwenNextFields,
                            .describe = DescribeQwen3Next,
                            .gguf_fields = RecurrentFromGguf,
                            .gguf_keys = RecurrentToGguf,
@@ -154,7 +154,7 @@ const Family kQwen35 = {.name = "qwen3_5_text",
                         .names = k35Names,
                         .folder_gains_less_one = true,
                         .fields = k35Fields,
-                        .relatives_fields = kFields,
+                        .relatives_fields = kQwenNextFields,
                         .describe = DescribeQwen35,
                         .gguf_fields = RecurrentFromGguf,
                         .gguf_keys = RecurrentToGguf,
@@ -168,7 +168,7 @@ const Family kQwen35Moe = {.name = "qwen3_5_moe_text",
                            .names = k35Names,
                            .folder_gains_less_one = true,
                            .fields = k35MoeFields,
-                           .relatives_fields = kFields,
+                           .relatives_fields = kQwenNextFields,
                            .describe = DescribeQwen35Moe,
                            .gguf_fields = RecurrentFromGguf,
                            .gguf_keys = RecurrentToGguf,

@@ -112,7 +112,8 @@ Json AsClassReads(const Family& family, const Json& json) {
   return all;
 }
 
-Status Describe(const Family& family, ConfigFields& fields, int context, ModelConfig* config) {
+Status DescribeFamily(const Family& family, ConfigFields& fields, int context,
+                      ModelConfig* config) {
   DescribeUsual(fields, context, config);
   if (fields.ok() && family.describe != nullptr) family.describe(fields, config);
   return fields.status();
@@ -129,7 +130,7 @@ Result<ModelConfig> ParseModelConfig(std::string_view text, std::string_view whe
   const Family* family = FindFamily(fields, &config);
   FT_RETURN_IF_ERROR(status);
   json = AsClassReads(*family, json);
-  FT_RETURN_IF_ERROR(Describe(*family, fields, context, &config));
+  FT_RETURN_IF_ERROR(DescribeFamily(*family, fields, context, &config));
   return config;
 }
 
@@ -140,7 +141,7 @@ Result<ModelConfig> ParseDescription(std::string_view text, std::string_view whe
   ModelConfig config;
   const Family* family = FindFamily(fields, &config);
   FT_RETURN_IF_ERROR(status);
-  FT_RETURN_IF_ERROR(Describe(*family, fields, context, &config));
+  FT_RETURN_IF_ERROR(DescribeFamily(*family, fields, context, &config));
   return config;
 }
 

@@ -4,13 +4,13 @@ namespace foretoken {
 namespace {
 
 // Of each head's norm there is a tensor of its own in folders, one of all in GGUF files.
-constexpr TensorName kNames[] = {
+constexpr TensorName kStableLmNames[] = {
     {"q_norm.*", "self_attn.q_layernorm.norms.*", ""},
     {"k_norm.*", "self_attn.k_layernorm.norms.*", ""},
 };
 
 // What the class has.
-constexpr std::string_view kFields = R"({
+constexpr std::string_view kStableLmFields = R"({
     "layer_norm_eps": 1e-5, "max_position_embeddings": 4096, "num_key_value_heads": 32,
     "partial_rotary_factor": 0.25, "qk_layernorm": false, "use_parallel_residual": false,
     "use_qkv_bias": false})";
@@ -31,14 +31,14 @@ void DescribeStableLm(ConfigFields& fields, ModelConfig* config) {
   }
 }
 
-void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void StableLmFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
   bool parallel = false;
   if (metadata.Flag("stablelm.use_parallel_residual", &parallel).ok()) {
     (*config)["use_parallel_residual"] = parallel;
   }
 }
 
-void ToGguf(const ModelConfig& config, GgufHeader* header) {
+void StableLmToGguf(const ModelConfig& config, GgufHeader* header) {
   header->Set("stablelm.use_parallel_residual", config.block.parallel);
 }
 
@@ -47,10 +47,10 @@ void ToGguf(const ModelConfig& config, GgufHeader* header) {
 const Family kStableLm = {.name = "stablelm",
                           .architecture = "StableLmForCausalLM",
                           .gguf = "stablelm",
-                          .names = kNames,
-                          .fields = kFields,
+                          .names = kStableLmNames,
+                          .fields = kStableLmFields,
                           .describe = DescribeStableLm,
-                          .gguf_fields = FromGguf,
-                          .gguf_keys = ToGguf};
+                          .gguf_fields = StableLmFromGguf,
+                          .gguf_keys = StableLmToGguf};
 
 }  // namespace foretoken

@@ -16,17 +16,17 @@
 namespace foretoken {
 namespace {
 
-constexpr std::string_view kPrefix = "model.extra_heads.";
+constexpr std::string_view kExtraHeadsPrefix = "model.extra_heads.";
 
-bool IsOfHeads(std::string_view name) { return name.starts_with(kPrefix); }
+bool IsOfHeads(std::string_view name) { return name.starts_with(kExtraHeadsPrefix); }
 
-std::string PrefixOf(int head) { return fmt::format("{}{}.", kPrefix, head); }
+std::string ExtraHeadPrefix(int head) { return fmt::format("{}{}.", kExtraHeadsPrefix, head); }
 
 // How many there are, one numbered behind the other.
-int Count(const Checkpoint& model) {
+int CountExtraHeads(const Checkpoint& model) {
   int count = 0;
   const auto there = [&] {
-    const std::string prefix = PrefixOf(count);
+    const std::string prefix = ExtraHeadPrefix(count);
     const auto found = model.tensors.lower_bound(prefix);
     return found != model.tensors.end() && found->first.starts_with(prefix);
   };
@@ -50,7 +50,7 @@ Result<LearnedDraft> ReadExtraHeads(Checkpoint model, const Checkpoint& target,
                     "{} model",
                     path, target_config.family));
   }
-  const int count = Count(model);
+  const int count = CountExtraHeads(model);
   if (count == 0 || count > kMaxProposal) {
     return InvalidInput(fmt::format("{}: has {} extra heads, but from 1 to {} are supported", path,
                                     count, kMaxProposal));
@@ -72,7 +72,7 @@ Result<LearnedDraft> ReadExtraHeads(Checkpoint model, const Checkpoint& target,
   std::erase_if(model.others, of_model);
   std::erase_if(model.arranged, of_model);
   HeadNames names;
-  for (int head = 0; head < count; ++head) names.AddLayer(model, PrefixOf(head), head);
+  for (int head = 0; head < count; ++head) names.AddLayer(model, ExtraHeadPrefix(head), head);
   FT_RETURN_IF_ERROR(names.Rename(fmt::format("its {} extra heads", count), &model));
   FT_RETURN_IF_ERROR(ShareTables(target, target_config, config, &model));
   ShareOutputNorm(target, &model);

@@ -8,29 +8,29 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 330;
-constexpr int kHidden = 96;
-constexpr int kHeads = 4;
+constexpr int kHeadsVocabulary = 330;
+constexpr int kHeadsHidden = 96;
+constexpr int kHeadCount = 4;
 
-ModelConfig Config() {
+ModelConfig HeadsConfig() {
   ModelConfig config;
-  config.hidden = kHidden;
-  config.vocabulary = kVocabulary;
+  config.hidden = kHeadsHidden;
+  config.vocabulary = kHeadsVocabulary;
   config.max_positions = 64;
   config.feature = {.join = FeatureSpec::Join::kHeads,
                     .points = {TapShape::kFinalState},
-                    .tapped = kHidden,
-                    .heads = kHeads,
+                    .tapped = kHeadsHidden,
+                    .heads = kHeadCount,
                     .head_blocks = 2};
-  config.parallel = {.positions = kHeads, .mask_token = 0, .block = kHeads};
+  config.parallel = {.positions = kHeadCount, .mask_token = 0, .block = kHeadCount};
   return config;
 }
 
 class HeadsModelTest : public testing::TestWithParam<BackendCase> {
  protected:
   ForwardRow RowOf(int state, int head) const {
-    return {.feature = {.kept = states_.data() + std::ptrdiff_t{state} * kHidden},
-            .block_left = kHeads - 1 - head};
+    return {.feature = {.kept = states_.data() + std::ptrdiff_t{state} * kHeadsHidden},
+            .block_left = kHeadCount - 1 - head};
   }
   std::vector<float> Said(const std::vector<ForwardRow>& rows, Interrupt interrupt = {}) {
     ForwardBatch batch;
@@ -38,15 +38,15 @@ class HeadsModelTest : public testing::TestWithParam<BackendCase> {
     const float* logits = model_->Forward(batch, kv_, interrupt).values;
     if (logits == nullptr) return {};
     const auto wanted = std::ranges::count_if(rows, &ForwardRow::wants_logits);
-    return {logits, logits + wanted * kVocabulary};
+    return {logits, logits + wanted * kHeadsVocabulary};
   }
 
   std::unique_ptr<Backend> backend_ = GetParam().make(Precision::kF32);
-  std::unique_ptr<Model> model_ = SyntheticModel(Config(), 3, backend_.get());
+  std::unique_ptr<Model> model_ = SyntheticModel(HeadsConfig(), 3, backend_.get());
   KvStore kv_ = backend_->AllocateKv(model_->KvShapeFor(1));
   std::vector<BFloat16> states_ = [] {
     std::vector<BFloat16> states;
-    for (const Token token : RandomTokens(3 * kHidden, 2000)) {
+    for (const Token token : RandomTokens(3 * kHeadsHidden, 2000)) {
       states.push_back(FloatToBFloat16(static_cast<float>(token - 1000) / 500));
     }
     return states;
@@ -60,7 +60,7 @@ TEST_P(HeadsModelTest, RowsOfManySequencesAreWhatEachIsAlone) {
   for (int state = 0; state < 3; ++state) {
     rows.push_back(RowOf(state, 0));
     rows.back().wants_logits = false;  // As one that is read.
-    for (int head = state; head < kHeads; ++head) {
+    for (int head = state; head < kHeadCount; ++head) {
       rows.push_back(RowOf(state, head));
       const auto said = Said({rows.back()});
       alone.insert(alone.end(), said.begin(), said.end());
@@ -73,12 +73,12 @@ TEST_P(HeadsModelTest, RowsOfManySequencesAreWhatEachIsAlone) {
   ForwardBatch batch;
   batch.rows = rows;
   const Logits logits = model_->Forward(batch, kv_);
-  for (std::int64_t row = 0; row < std::ssize(alone) / kVocabulary; ++row) {
-    for (std::int64_t group = 0; group < Logits::Groups(kVocabulary); ++group) {
-      const float* begin = logits.values + row * kVocabulary + group * kLogitGroup;
+  for (std::int64_t row = 0; row < std::ssize(alone) / kHeadsVocabulary; ++row) {
+    for (std::int64_t group = 0; group < Logits::Groups(kHeadsVocabulary); ++group) {
+      const float* begin = logits.values + row * kHeadsVocabulary + group * kLogitGroup;
       const std::int64_t count =
-          std::min<std::int64_t>(kLogitGroup, kVocabulary - group * kLogitGroup);
-      EXPECT_EQ(logits.maxima[row * Logits::Groups(kVocabulary) + group],
+          std::min<std::int64_t>(kLogitGroup, kHeadsVocabulary - group * kLogitGroup);
+      EXPECT_EQ(logits.maxima[row * Logits::Groups(kHeadsVocabulary) + group],
                 *std::max_element(begin, begin + count));
     }
   }
@@ -96,7 +96,7 @@ TEST_P(HeadsModelTest, GivesAPassUp) {
 
 // Before the first state there is nothing to read.
 TEST_P(HeadsModelTest, ReadsZerosWhereNothingIsKept) {
-  std::fill_n(states_.begin(), kHidden, FloatToBFloat16(0));
+  std::fill_n(states_.begin(), kHeadsHidden, FloatToBFloat16(0));
   ForwardRow without = RowOf(0, 2);
   without.feature.kept = nullptr;
   EXPECT_EQ(Said({without}), Said({RowOf(0, 2)}));

@@ -20,8 +20,8 @@ namespace {
 
 using Json = ConfigFields::Json;
 
-constexpr std::string_view kFlags[] = {"tie_word_embeddings", "use_cache", "grounded_heads"};
-constexpr std::string_view kPrefix = "prefix_embeding_layer.";  // As its authors spell it.
+constexpr std::string_view kHydraFlags[] = {"tie_word_embeddings", "use_cache", "grounded_heads"};
+constexpr std::string_view kHydraPrefix = "prefix_embeding_layer.";  // As its authors spell it.
 
 // Where the authors' modules have the blocks of a head: behind the layer of Hydra++ each stands
 // behind one that drops out in training, which has no tensors but counts.
@@ -49,7 +49,7 @@ struct Said {
 Result<Said> ReadSaid(const Json& json, const std::string& where, const ModelConfig& target) {
   Status status;
   ConfigFields fields(&json, where, &status);
-  RefuseUnknownFlags(json, kFlags, &fields);
+  RefuseUnknownFlags(json, kHydraFlags, &fields);
   CheckSizesOfTarget(target, &fields);
   const std::string arch = json.contains("hydra_head_arch") && json["hydra_head_arch"].is_string()
                                ? json["hydra_head_arch"].get<std::string>()
@@ -79,7 +79,7 @@ struct Counts {
   int blocks = 0;
 };
 
-Result<Counts> Count(const Checkpoint& folder, const Layout& layout) {
+Result<Counts> CountHydraHeads(const Checkpoint& folder, const Layout& layout) {
   const auto there = [&](const std::string& name) { return folder.Find(name) != nullptr; };
   Counts counts;
   while (there(layout.Logits(counts.heads) + ".weight")) ++counts.heads;
@@ -102,13 +102,13 @@ Result<Counts> Count(const Checkpoint& folder, const Layout& layout) {
 // Tensors that nothing reads: frequencies of rotation, and embeddings in place of which the layer
 // of Hydra++ reads states.
 void DropUnread(Checkpoint* folder) {
-  const std::string embeddings = fmt::format("{}embed_tokens.weight", kPrefix);
+  const std::string embeddings = fmt::format("{}embed_tokens.weight", kHydraPrefix);
   std::erase_if(folder->tensors, [&](const auto& tensor) {
     return tensor.first == embeddings || tensor.first.ends_with(".inv_freq");
   });
 }
 
-HeadNames NamesOf(const Checkpoint& folder, const Layout& layout, const Counts& counts) {
+HeadNames HydraNames(const Checkpoint& folder, const Layout& layout, const Counts& counts) {
   HeadNames names;
   for (int head = 0; head < counts.heads; ++head) {
     for (int block = 0; block < counts.blocks; ++block) {
@@ -120,12 +120,12 @@ HeadNames NamesOf(const Checkpoint& folder, const Layout& layout, const Counts& 
     names.AddLinear(layout.Logits(head), fmt::format("heads.{}.logits", head));
   }
   if (!layout.prefix) return names;
-  names.Add(fmt::format("{}norm.weight", kPrefix), "output_norm.weight");
-  names.AddLayer(folder, fmt::format("{}layers.0.", kPrefix), 0);
+  names.Add(fmt::format("{}norm.weight", kHydraPrefix), "output_norm.weight");
+  names.AddLayer(folder, fmt::format("{}layers.0.", kHydraPrefix), 0);
   return names;
 }
 
-ModelConfig Describe(const Said& said, const Counts& counts, const ModelConfig& target) {
+ModelConfig DescribeHydra(const Said& said, const Counts& counts, const ModelConfig& target) {
   const bool prefix = said.layout.prefix;
   ModelConfig config =
       HeadsConfig(target, prefix ? "heads of Hydra behind a layer" : "heads of Hydra");
@@ -156,7 +156,7 @@ Result<LearnedDraft> ReadHydra(Checkpoint folder, const Json& json, const Checkp
                                const ModelConfig& target_config) {
   const std::string& where = folder.config.where;
   FT_ASSIGN_OR_RETURN(const Said said, ReadSaid(json, where, target_config));
-  FT_ASSIGN_OR_RETURN(const Counts counts, Count(folder, said.layout));
+  FT_ASSIGN_OR_RETURN(const Counts counts, CountHydraHeads(folder, said.layout));
   // Of the first head; that others are like it CheckWeights sees.
   FT_RETURN_IF_ERROR(CheckLogits(folder, said.layout.Logits(0) + ".weight", target_config));
   LearnedDraft draft;
@@ -165,12 +165,12 @@ Result<LearnedDraft> ReadHydra(Checkpoint folder, const Json& json, const Checkp
   NoteCount(where, "hydra_num_heads", counts.heads, &fields, &draft.notes);
   NoteCount(where, "hydra_num_layers", counts.blocks, &fields, &draft.notes);
   FT_RETURN_IF_ERROR(status);
-  draft.config = Describe(said, counts, target_config);
+  draft.config = DescribeHydra(said, counts, target_config);
   draft.checkpoint = std::move(folder);
   DropUnread(&draft.checkpoint);
   const std::string what = fmt::format("its {} heads of Hydra", counts.heads);
   FT_RETURN_IF_ERROR(
-      NamesOf(draft.checkpoint, said.layout, counts).Rename(what, &draft.checkpoint));
+      HydraNames(draft.checkpoint, said.layout, counts).Rename(what, &draft.checkpoint));
   ShareEmbeddings(target, &draft.checkpoint);
   FT_RETURN_IF_ERROR(CheckWeights(draft.checkpoint, draft.config));
   return draft;

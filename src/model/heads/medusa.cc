@@ -20,7 +20,7 @@ namespace {
 
 using Json = ConfigFields::Json;
 
-constexpr std::string_view kFlags[] = {"tie_word_embeddings", "use_cache"};
+constexpr std::string_view kMedusaFlags[] = {"tie_word_embeddings", "use_cache"};
 // Before the names of heads that lie among a model's tensors.
 constexpr std::string_view kOwnPrefixes[] = {"medusa_head.", "medusa_lm_head."};
 
@@ -36,7 +36,7 @@ struct Heads {
   std::string Matrix(int head) const { return fmt::format("{}{}.{}.weight", prefix, head, blocks); }
 };
 
-Result<Heads> Count(const Checkpoint& files, std::string_view prefix) {
+Result<Heads> CountMedusaHeads(const Checkpoint& files, std::string_view prefix) {
   const auto there = [&](const std::string& name) { return files.Find(name) != nullptr; };
   Heads heads{.prefix = std::string(prefix)};
   while (there(heads.Block(0, heads.blocks) + ".weight")) ++heads.blocks;
@@ -53,7 +53,7 @@ Result<Heads> Count(const Checkpoint& files, std::string_view prefix) {
   return heads;
 }
 
-HeadNames NamesOf(const Heads& heads) {
+HeadNames MedusaNames(const Heads& heads) {
   HeadNames names;
   for (int head = 0; head < heads.count; ++head) {
     for (int block = 0; block < heads.blocks; ++block) {
@@ -66,9 +66,9 @@ HeadNames NamesOf(const Heads& heads) {
 
 // Of the tensors of `files` that are there all must be the heads'. What config.json says of counts
 // is often not true.
-Result<LearnedDraft> ReadHeads(Checkpoint files, std::string_view prefix, const Json& json,
-                               const ModelConfig& target) {
-  FT_ASSIGN_OR_RETURN(const Heads heads, Count(files, prefix));
+Result<LearnedDraft> ReadMedusaHeads(Checkpoint files, std::string_view prefix, const Json& json,
+                                     const ModelConfig& target) {
+  FT_ASSIGN_OR_RETURN(const Heads heads, CountMedusaHeads(files, prefix));
   // Of the first head; that others are like it CheckWeights sees.
   FT_RETURN_IF_ERROR(CheckLogits(files, heads.Matrix(0), target));
   LearnedDraft draft;
@@ -88,7 +88,7 @@ Result<LearnedDraft> ReadHeads(Checkpoint files, std::string_view prefix, const 
   config.parallel = {.positions = heads.count, .mask_token = 0, .block = heads.count};
   draft.checkpoint = std::move(files);
   const std::string what = fmt::format("its {} heads of Medusa", heads.count);
-  FT_RETURN_IF_ERROR(NamesOf(heads).Rename(what, &draft.checkpoint));
+  FT_RETURN_IF_ERROR(MedusaNames(heads).Rename(what, &draft.checkpoint));
   FT_RETURN_IF_ERROR(CheckWeights(draft.checkpoint, config));
   return draft;
 }
@@ -103,10 +103,10 @@ bool IsMedusa(const Checkpoint& folder, const Json& json) {
 Result<LearnedDraft> ReadMedusa(Checkpoint folder, const Json& json, const ModelConfig& target) {
   Status status;
   ConfigFields fields(&json, folder.config.where, &status);
-  RefuseUnknownFlags(json, kFlags, &fields);
+  RefuseUnknownFlags(json, kMedusaFlags, &fields);
   CheckSizesOfTarget(target, &fields);
   FT_RETURN_IF_ERROR(status);
-  return ReadHeads(std::move(folder), "", json, target);
+  return ReadMedusaHeads(std::move(folder), "", json, target);
 }
 
 Result<LearnedDraft> ReadOwnMedusa(Checkpoint model, const ModelConfig& target) {
@@ -118,10 +118,10 @@ Result<LearnedDraft> ReadOwnMedusa(Checkpoint model, const ModelConfig& target) 
     std::erase_if(model.arranged, of_model);
     Json json = Json::parse(model.config.json, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object()) json = Json::object();
-    return ReadHeads(std::move(model), prefix, json, target);
+    return ReadMedusaHeads(std::move(model), prefix, json, target);
   }
   FT_ASSIGN_OR_RETURN(std::optional<Checkpoint> beside, ReadHeadsBeside(model.path));
-  if (beside.has_value()) return ReadHeads(*std::move(beside), "", Json::object(), target);
+  if (beside.has_value()) return ReadMedusaHeads(*std::move(beside), "", Json::object(), target);
   return InvalidInput(
       fmt::format("{}: has no heads of Medusa beside the model: tensors {}*, or a file of heads "
                   "such as medusa_lm_head.safetensors",

@@ -7,24 +7,24 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 330;
-constexpr int kHidden = 64;
-constexpr int kHeads = 3;
+constexpr int kSequentialVocabulary = 330;
+constexpr int kSequentialHidden = 64;
+constexpr int kSequentialHeadCount = 3;
 
-ModelConfig Config(int layers) {
-  ModelConfig config = LlamaConfig({.hidden = kHidden,
+ModelConfig SequentialHeadsConfig(int layers) {
+  ModelConfig config = LlamaConfig({.hidden = kSequentialHidden,
                                     .intermediate = 96,
                                     .layers = layers,
                                     .heads = 4,
                                     .kv_heads = 2,
                                     .head_dim = 16,
-                                    .vocabulary = kVocabulary,
+                                    .vocabulary = kSequentialVocabulary,
                                     .max_positions = 64});
   config.feature = {.join = FeatureSpec::Join::kSequentialHeads,
                     .points = {TapShape::kFinalState},
-                    .tapped = kHidden,
+                    .tapped = kSequentialHidden,
                     .leaves_normed = true,
-                    .heads = kHeads,
+                    .heads = kSequentialHeadCount,
                     .head_blocks = 2,
                     .output_norm = layers > 0};
   return config;
@@ -34,7 +34,7 @@ ModelConfig Config(int layers) {
 class SequentialHeadsTest : public testing::TestWithParam<std::tuple<BackendCase, int>> {
  protected:
   void SetUp() override {
-    for (const Token token : RandomTokens(2 * kPositions * kHidden, 2000)) {
+    for (const Token token : RandomTokens(2 * kPositions * kSequentialHidden, 2000)) {
       features_.push_back(FloatToBFloat16(static_cast<float>(token - 1000) / 500));
     }
   }
@@ -47,7 +47,7 @@ class SequentialHeadsTest : public testing::TestWithParam<std::tuple<BackendCase
             .place = {position, sequence * kBlockSize + position, sequence, position + 1, 0},
             .wants_logits = wanted,
             .wants_state = wanted,
-            .feature = {.kept = features_.data() + std::ptrdiff_t{number} * kHidden}};
+            .feature = {.kept = features_.data() + std::ptrdiff_t{number} * kSequentialHidden}};
   }
   // A row behind the last position of a sequence and the tokens of a path.
   ForwardRow NodeRow(const std::vector<float>& left, std::vector<Token> path) {
@@ -60,16 +60,17 @@ class SequentialHeadsTest : public testing::TestWithParam<std::tuple<BackendCase
     batch_.block_tables = {&blocks_[0], &blocks_[0]};
     const float* logits = model_->Forward(batch_, kv_).values;
     const auto wanted = std::ranges::count_if(rows, &ForwardRow::wants_logits);
-    return {logits, logits + wanted * kVocabulary};
+    return {logits, logits + wanted * kSequentialVocabulary};
   }
   std::vector<float> StateOf(int row) const {
-    const float* state = model_->states() + std::ptrdiff_t{row} * kHidden;
-    return {state, state + kHidden};
+    const float* state = model_->states() + std::ptrdiff_t{row} * kSequentialHidden;
+    return {state, state + kSequentialHidden};
   }
 
   static constexpr int kPositions = 4;
   std::unique_ptr<Backend> backend_ = std::get<0>(GetParam()).make(Precision::kF32);
-  std::unique_ptr<Model> model_ = SyntheticModel(Config(layers()), 3, backend_.get());
+  std::unique_ptr<Model> model_ =
+      SyntheticModel(SequentialHeadsConfig(layers()), 3, backend_.get());
   KvStore kv_ = backend_->AllocateKv(model_->KvShapeFor(2));
   std::int32_t blocks_[2] = {0, 1};
   std::vector<BFloat16> features_;
@@ -135,7 +136,7 @@ TEST_P(SequentialHeadsTest, ReadTheStateAndTheWholePath) {
 TEST_P(SequentialHeadsTest, LayersSeeThePositionsBefore) {
   Forward({KeptRow(0, 0, false), KeptRow(0, 1, true)});
   const std::vector<float> left = StateOf(0);
-  std::ranges::fill(std::span(features_).first(kHidden), FloatToBFloat16(0.25F));
+  std::ranges::fill(std::span(features_).first(kSequentialHidden), FloatToBFloat16(0.25F));
   Forward({KeptRow(0, 0, false), KeptRow(0, 1, true)});
   EXPECT_EQ(StateOf(0) != left, layers() > 0);
 }
@@ -144,10 +145,10 @@ TEST_P(SequentialHeadsTest, NotesTheLargestOfEachGroup) {
   batch_.rows = {KeptRow(0, 0, true)};
   batch_.block_tables = {&blocks_[0]};
   const Logits logits = model_->Forward(batch_, kv_);
-  for (std::int64_t group = 0; group < Logits::Groups(kVocabulary); ++group) {
+  for (std::int64_t group = 0; group < Logits::Groups(kSequentialVocabulary); ++group) {
     const float* begin = logits.values + group * kLogitGroup;
     const std::int64_t count =
-        std::min<std::int64_t>(kLogitGroup, kVocabulary - group * kLogitGroup);
+        std::min<std::int64_t>(kLogitGroup, kSequentialVocabulary - group * kLogitGroup);
     EXPECT_EQ(logits.maxima[group], *std::max_element(begin, begin + count));
   }
 }

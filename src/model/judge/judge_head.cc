@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostHidden = 1 << 20;
+constexpr int kMostJudgedHidden = 1 << 20;
 constexpr std::string_view kWeight = "judge.weight";
 constexpr std::string_view kBias = "judge.bias";
 
@@ -34,7 +34,7 @@ Status CheckConfig(const fs::path& path, const JudgedTarget& target) {
   Status status;
   JsonObject fields(&json, where, &status);
   fields.Text("model_type", {"judge"});
-  const int hidden = fields.Integer("hidden_size", 1, kMostHidden);
+  const int hidden = fields.Integer("hidden_size", 1, kMostJudgedHidden);
   std::string tokenizer;
   fields.String("tokenizer", &tokenizer);
   FT_RETURN_IF_ERROR(status);
@@ -51,8 +51,8 @@ Status CheckConfig(const fs::path& path, const JudgedTarget& target) {
 }
 
 // The numbers of a tensor that is there in this shape; all of them are finite.
-Result<std::vector<float>> Read(const FileTensors& file, std::string_view name, int count,
-                                const std::string& where) {
+Result<std::vector<float>> ReadFloats(const FileTensors& file, std::string_view name, int count,
+                                      const std::string& where) {
   const auto found = file.tensors.find(name);
   if (found == file.tensors.end()) {
     return InvalidInput(fmt::format("{}: lacks tensor '{}' [{}]", where, name, count));
@@ -95,8 +95,9 @@ Result<JudgeHead> JudgeHead::Open(const fs::path& folder, const JudgedTarget& ta
   FT_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(path, ParseSafetensors));
   FT_RETURN_IF_ERROR(RefuseOthers(file.holds, path.string()));
   FT_ASSIGN_OR_RETURN(std::vector<float> weight,
-                      Read(file.holds, kWeight, target.hidden, path.string()));
-  FT_ASSIGN_OR_RETURN(const std::vector<float> bias, Read(file.holds, kBias, 1, path.string()));
+                      ReadFloats(file.holds, kWeight, target.hidden, path.string()));
+  FT_ASSIGN_OR_RETURN(const std::vector<float> bias,
+                      ReadFloats(file.holds, kBias, 1, path.string()));
   return JudgeHead(std::move(weight), bias.front());
 }
 

@@ -14,8 +14,6 @@
 namespace foretoken {
 namespace {
 
-// As many as a model computes at once, and enough for all its speed.
-constexpr std::size_t kPassRows = 256;
 // Terms are written a strip at a time, by a loop of its own, which compilers vectorise.
 constexpr int kStrip = 128;
 

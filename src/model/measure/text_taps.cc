@@ -7,8 +7,6 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kPassRows = 256;
-
 std::vector<std::int32_t> Numbers(std::int64_t count) {
   std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
   std::iota(numbers.begin(), numbers.end(), 0);

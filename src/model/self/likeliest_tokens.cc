@@ -6,8 +6,6 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kPassRows = 256;
-
 // The rows of a pass over `text` from token `begin` on, which lie in the first slots.
 void FillBatch(const AskedText& text, std::size_t begin, const std::vector<std::int32_t>& blocks,
                ForwardBatch* batch) {

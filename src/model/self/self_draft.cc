@@ -7,14 +7,14 @@
 
 #include "base/parse_number.h"
 #include "model/self/skip_set.h"
+#include "model/self/trained_exit.h"
 
 namespace foretoken {
 namespace {
 
-constexpr std::string_view kExit = "exit=";
 constexpr std::string_view kSkip = "skip=";
 
-Result<SkippedSublayers> ReadExit(std::string_view text, int layers) {
+Result<SkippedSublayers> ReadExitLayers(std::string_view text, int layers) {
   int exit = 0;
   if (!ParseNumber(text, &exit)) {
     return InvalidInput(
@@ -45,14 +45,16 @@ Result<SkippedSublayers> ReadSkip(std::string_view text, int layers, std::string
 
 }  // namespace
 
-bool IsSelfDraft(std::string_view own) { return own.starts_with(kExit) || own.starts_with(kSkip); }
+bool IsSelfDraft(std::string_view own) {
+  return own.starts_with(kExitDrafter) || own.starts_with(kSkip);
+}
 
 Result<SkippedSublayers> ReadSelfDraft(std::string_view own, int layers,
                                        std::string_view fingerprint) {
-  const bool exits = own.starts_with(kExit);
-  const std::string_view text = own.substr(exits ? kExit.size() : kSkip.size());
+  const bool exits = own.starts_with(kExitDrafter);
+  const std::string_view text = own.substr(exits ? kExitDrafter.size() : kSkip.size());
   Result<SkippedSublayers> read =
-      exits ? ReadExit(text, layers) : ReadSkip(text, layers, fingerprint);
+      exits ? ReadExitLayers(text, layers) : ReadSkip(text, layers, fingerprint);
   if (!read.ok()) return InvalidInput(fmt::format("self:{}: {}", own, read.error().message));
   return read;
 }

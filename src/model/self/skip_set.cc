@@ -13,13 +13,13 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
-constexpr int kMaxLayers = 4096;
+constexpr int kMaxSkippedLayers = 4096;
 
-json NumbersOf(const std::vector<bool>& skipped) {
-  json numbers = json::array();
+Json NumbersOf(const std::vector<bool>& skipped) {
+  Json numbers = Json::array();
   for (std::size_t i = 0; i < skipped.size(); ++i) {
     if (skipped[i]) numbers.push_back(i);
   }
@@ -36,7 +36,7 @@ void ReadNumbers(JsonObject* object, const char* name, std::vector<bool>* skippe
 }  // namespace
 
 Status WriteSkipSet(const std::filesystem::path& path, const SkipSet& set) {
-  const json file = {{"model", set.model},
+  const Json file = {{"model", set.model},
                      {"layers", set.skipped.layers()},
                      {"attention", NumbersOf(set.skipped.mixers)},
                      {"mlp", NumbersOf(set.skipped.mlps)},
@@ -53,7 +53,7 @@ Result<SkipSet> ReadSkipSet(const std::filesystem::path& path) {
   if (!text.ok()) {
     return InvalidInput(fmt::format("{}: {}", path.string(), text.error().message));
   }
-  const json file = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const Json file = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (file.is_discarded()) {
     return InvalidInput(fmt::format(
         "{} is no JSON: a set of sub-layers is written by `foretoken skip-search`", path.string()));
@@ -63,7 +63,7 @@ Result<SkipSet> ReadSkipSet(const std::filesystem::path& path) {
   constexpr int kMost = std::numeric_limits<int>::max();
   SkipSet set;
   set.model = object.Fingerprint("model");
-  set.skipped = SkippedSublayers(object.Integer("layers", 1, kMaxLayers));
+  set.skipped = SkippedSublayers(object.Integer("layers", 1, kMaxSkippedLayers));
   ReadNumbers(&object, "attention", &set.skipped.mixers);
   ReadNumbers(&object, "mlp", &set.skipped.mlps);
   set.agreement = object.Number("agreement", 0, 1);

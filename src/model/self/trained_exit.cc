@@ -18,9 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kExit = "exit=";
 constexpr std::string_view kNorm = "output_norm.weight";
-constexpr int kMostHidden = 1 << 20;
+constexpr int kMostExitHidden = 1 << 20;
 
 // The tensors of an exit's file as they are called here: the file has the names that they have in a
 // folder of the model.
@@ -38,7 +37,7 @@ Result<FileTensors> Renamed(FileTensors file, const Family& family, const std::s
   return InvalidInput(fmt::format("{}: tensor '{}' is not of floats", where, Printable(other)));
 }
 
-Result<int> ReadExit(const fs::path& path, const ModelConfig& model) {
+Result<int> ReadExitConfig(const fs::path& path, const ModelConfig& model) {
   const std::string where = path.string();
   FT_ASSIGN_OR_RETURN(
       const nlohmann::json json,
@@ -48,8 +47,8 @@ Result<int> ReadExit(const fs::path& path, const ModelConfig& model) {
   Status status;
   JsonObject fields(&json, where, &status);
   fields.Text("model_type", {"exit"});
-  const int exit = fields.Integer("exit", 1, kMostHidden);
-  const int hidden = fields.Integer("hidden_size", 1, kMostHidden);
+  const int exit = fields.Integer("exit", 1, kMostExitHidden);
+  const int hidden = fields.Integer("hidden_size", 1, kMostExitHidden);
   FT_RETURN_IF_ERROR(status);
   if (hidden != model.hidden) {
     return InvalidInput(
@@ -98,8 +97,8 @@ Status CheckTensors(const TensorMap& tensors, int exit, const Checkpoint& model,
 }  // namespace
 
 std::string_view TrainedExitFolder(std::string_view own) {
-  if (!own.starts_with(kExit)) return {};
-  const std::string_view folder = own.substr(kExit.size());
+  if (!own.starts_with(kExitDrafter)) return {};
+  const std::string_view folder = own.substr(kExitDrafter.size());
   std::error_code ignored;
   return fs::is_directory(folder, ignored) ? folder : std::string_view();
 }
@@ -114,7 +113,7 @@ Result<int> UseTrainedExit(const fs::path& folder, const ModelConfig& config, Ch
                     "model's files keep them in another form",
                     folder.string()));
   }
-  FT_ASSIGN_OR_RETURN(const int exit, ReadExit(folder / "config.json", config));
+  FT_ASSIGN_OR_RETURN(const int exit, ReadExitConfig(folder / "config.json", config));
   const fs::path path = folder / "model.safetensors";
   FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(path, ParseSafetensors));
   FT_ASSIGN_OR_RETURN(file.holds, Renamed(std::move(file.holds), family, path.string()));

@@ -9,6 +9,9 @@
 
 namespace foretoken {
 
+/// How ModelSource::own_drafter begins where the draft is an exit.
+inline constexpr std::string_view kExitDrafter = "exit=";
+
 /// The folder that "exit=FOLDER" names, as ModelSource::own_drafter has it; empty where it names no
 /// folder that is there.
 std::string_view TrainedExitFolder(std::string_view own);

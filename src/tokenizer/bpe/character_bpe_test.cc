@@ -33,7 +33,7 @@ Json Replace(const char* from, const char* to) {
 }
 
 // As Gemma's are: nothing is put before a text.
-Json SmallTokenizer() {
+Json SmallCharacterBpe() {
   Json vocab = {{"<unk>", 0}, {"<bos>", 1}, {"<eos>", 2}};
   for (int byte = 0; byte < 256; ++byte) vocab[fmt::format("<0x{:02X}>", byte)] = kByte0 + byte;
   Token id = kSpace;
@@ -59,18 +59,18 @@ Json SmallTokenizer() {
         {"decoders", {Replace("\u2581", " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}}}};
 }
 
-Result<std::unique_ptr<Tokenizer>> Parse(const Json& json) {
+Result<std::unique_ptr<Tokenizer>> ParseCharacterBpe(const Json& json) {
   return ParseTokenizerJson(json.dump(), "test.json", {});
 }
 
 std::vector<Token> Encode(const Json& json, std::string_view text) {
-  const auto tokenizer = Parse(json);
+  const auto tokenizer = ParseCharacterBpe(json);
   FT_CHECK(tokenizer.ok(), "{}", tokenizer.error().message);
   return (*tokenizer)->Encode(text, false, true);
 }
 
 TEST(CharacterBpe, MergesCharactersAndFallsBackToBytes) {
-  const Json json = SmallTokenizer();
+  const Json json = SmallCharacterBpe();
   EXPECT_THAT(Encode(json, "ab ab a"), ElementsAre(kAb, kSpaceAb, kSpace, kA));
   EXPECT_THAT(Encode(json, "a\n"), ElementsAre(kA, kByte0 + '\n'));
   EXPECT_THAT(Encode(json, "\u00E9\xFF"), ElementsAre(kByte0 + 0xC3, kByte0 + 0xA9, kByte0 + 0xFF));
@@ -79,7 +79,7 @@ TEST(CharacterBpe, MergesCharactersAndFallsBackToBytes) {
 }
 
 TEST(CharacterBpe, SpacesBeforeTexts) {
-  Json json = SmallTokenizer();
+  Json json = SmallCharacterBpe();
   json["normalizer"] = nullptr;
   json["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"split", false}};
   json["pre_tokenizer"]["prepend_scheme"] = "first";
@@ -95,10 +95,10 @@ TEST(CharacterBpe, SpacesBeforeTexts) {
 }
 
 TEST(CharacterBpe, OutputsShowSpacesAndBytes) {
-  Json json = SmallTokenizer();
+  Json json = SmallCharacterBpe();
   const Token outputs[] = {kSpaceAb, kByte0 + 0xC3, kByte0 + 0xA9, kSpace, kA};
   const auto shown = [&] {
-    const auto tokenizer = Parse(json).value();
+    const auto tokenizer = ParseCharacterBpe(json).value();
     IncrementalDecoder decoder(tokenizer.get());
     std::string text;
     for (const Token token : outputs) text += decoder.Push(token);
@@ -112,11 +112,11 @@ TEST(CharacterBpe, OutputsShowSpacesAndBytes) {
 
 TEST(CharacterBpe, WhatIsNotComputedIsNamed) {
   const auto with = [](const char* pointer, const Json& value) {
-    Json json = SmallTokenizer();
+    Json json = SmallCharacterBpe();
     json[Json::json_pointer(pointer)] = value;
     return json;
   };
-  Json without_byte = SmallTokenizer();
+  Json without_byte = SmallCharacterBpe();
   without_byte["model"]["vocab"].erase("<0x0A>");
   const std::pair<Json, const char*> cases[] = {
       {without_byte, "lacks the token '<0x0A>'"},
@@ -131,7 +131,7 @@ TEST(CharacterBpe, WhatIsNotComputedIsNamed) {
        "normalized of '<a b>'"},
   };
   for (const auto& [json, part] : cases) {
-    const auto result = Parse(json);
+    const auto result = ParseCharacterBpe(json);
     ASSERT_FALSE(result.ok()) << part;
     EXPECT_THAT(result.error().message, HasSubstr(part));
   }
@@ -139,7 +139,7 @@ TEST(CharacterBpe, WhatIsNotComputedIsNamed) {
 
 TEST(CharacterBpe, IsWrittenIntoModelFiles) {
   const TemporaryFolder folder;
-  Json json = SmallTokenizer();
+  Json json = SmallCharacterBpe();
   std::ofstream(folder.path() / "tokenizer.json") << json.dump();
   const auto read = ReadVocabularyToEmbed(folder.path(), kMark + 3, {});
   ASSERT_TRUE(read.ok()) << read.error().message;

@@ -17,7 +17,7 @@ Result<PreTokenizer> FromText(std::string_view text) {
   return PreTokenizer::FromJson(Json::parse(text, nullptr, /*allow_exceptions=*/false));
 }
 
-PreTokenizer Must(std::string_view text) {
+PreTokenizer MustReadSteps(std::string_view text) {
   auto result = FromText(text);
   FT_CHECK(result.ok(), "{}", result.error().message);
   return std::move(result).value();
@@ -41,7 +41,7 @@ PreTokenizer MustSplit(const Json& split) {
 }
 
 TEST(PreTokenizer, Gpt2) {
-  const PreTokenizer gpt2 = Must(R"({"type": "ByteLevel", "add_prefix_space": false})");
+  const PreTokenizer gpt2 = MustReadSteps(R"({"type": "ByteLevel", "add_prefix_space": false})");
   EXPECT_THAT(gpt2.Split("I'd say  so: 2024!\n\n x"),
               ElementsAre("I", "'d", " say", " ", " so", ":", " 2024", "!", "\n\n", " x"));
   EXPECT_THAT(gpt2.Split("I'D"), ElementsAre("I", "'", "D"));
@@ -67,14 +67,14 @@ TEST(PreTokenizer, Qwen2TakesDigitsOneByOne) {
 }
 
 TEST(PreTokenizer, SmolLm2IsolatesDigitsBeforeGpt2) {
-  const PreTokenizer smollm2 = Must(R"({"type": "Sequence", "pretokenizers": [
+  const PreTokenizer smollm2 = MustReadSteps(R"({"type": "Sequence", "pretokenizers": [
       {"type": "Digits", "individual_digits": true},
       {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}]})");
   EXPECT_THAT(smollm2.Split("in 2024 x"), ElementsAre("in", " ", "2", "0", "2", "4", " x"));
 }
 
 TEST(PreTokenizer, StepsAfterByteLevelSeeTheByteAlphabet) {
-  const PreTokenizer falcon3 = Must(R"({"type": "Sequence", "pretokenizers": [
+  const PreTokenizer falcon3 = MustReadSteps(R"({"type": "Sequence", "pretokenizers": [
       {"type": "Punctuation", "behavior": "Contiguous"},
       {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
       {"type": "Digits", "individual_digits": true}]})");
@@ -86,7 +86,7 @@ TEST(PreTokenizer, StepsAfterByteLevelSeeTheByteAlphabet) {
 }
 
 TEST(PreTokenizer, RulesTellWhatCutsOtherwise) {
-  const auto rules = [](const char* text) { return Must(text).rules(); };
+  const auto rules = [](const char* text) { return MustReadSteps(text).rules(); };
   const std::string gpt2 = rules(R"({"type": "ByteLevel", "add_prefix_space": false})");
   // What changes no word changes no rule.
   EXPECT_EQ(rules(R"({"type": "Sequence", "pretokenizers": [

@@ -18,7 +18,7 @@ constexpr Token kEnd = 261;
 constexpr Token kTool = 262;
 
 /// All bytes by their value, then "he", "ll", "hell", "\xC3\xA9" and the added tokens.
-Json SmallTokenizer() {
+Json SmallByteBpe() {
   Json vocabulary = Json::object();
   for (int byte = 0; byte < 256; ++byte) {
     vocabulary[SpellBytes(std::string(1, static_cast<char>(byte)))] = byte;
@@ -42,18 +42,18 @@ Json SmallTokenizer() {
           {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", merges}}}};
 }
 
-Result<std::unique_ptr<Tokenizer>> Parse(const Json& json, const TokenizerConfig& config = {}) {
+Result<std::unique_ptr<Tokenizer>> ParseJson(const Json& json, const TokenizerConfig& config = {}) {
   return ParseTokenizerJson(json.dump(), "test.json", config);
 }
 
-std::unique_ptr<Tokenizer> Must(const Json& json, const TokenizerConfig& config = {}) {
-  auto result = Parse(json, config);
+std::unique_ptr<Tokenizer> MustParse(const Json& json, const TokenizerConfig& config = {}) {
+  auto result = ParseJson(json, config);
   FT_CHECK(result.ok(), "{}", result.error().message);
   return std::move(result).value();
 }
 
 TEST(TokenizerJson, EncodesAndDecodes) {
-  const auto tokenizer = Must(SmallTokenizer());
+  const auto tokenizer = MustParse(SmallByteBpe());
   EXPECT_EQ(tokenizer->vocabulary(), 263);
   EXPECT_THAT(tokenizer->Encode("hello", true, false), ElementsAre(258, 'o'));
   EXPECT_THAT(tokenizer->Encode(" \xC3\xA9", true, false), ElementsAre(' ', 259));
@@ -77,7 +77,7 @@ TEST(TokenizerJson, EncodesAndDecodes) {
 }
 
 TEST(TokenizerJson, SpecialTokensOnlyWhereAsked) {
-  const auto tokenizer = Must(SmallTokenizer());
+  const auto tokenizer = MustParse(SmallByteBpe());
   const std::string text = "he<|im_end|><tool>";
   EXPECT_THAT(tokenizer->Encode(text, false, true), ElementsAre(256, kEnd, kTool));
   const auto plain = tokenizer->Encode(text, false, false);
@@ -86,15 +86,16 @@ TEST(TokenizerJson, SpecialTokensOnlyWhereAsked) {
 }
 
 TEST(TokenizerJson, AddedTokensMaySwallowWhiteSpace) {
-  Json json = SmallTokenizer();
+  Json json = SmallByteBpe();
   json["added_tokens"][1]["lstrip"] = true;
   json["added_tokens"][1]["rstrip"] = true;
-  EXPECT_THAT(Must(json)->Encode("a \n<|im_end|>\t b", false, true), ElementsAre('a', kEnd, 'b'));
+  EXPECT_THAT(MustParse(json)->Encode("a \n<|im_end|>\t b", false, true),
+              ElementsAre('a', kEnd, 'b'));
 }
 
 TEST(TokenizerJson, MergesMayBePairs) {
-  Json json = SmallTokenizer();
-  const std::string fingerprint = Must(json)->fingerprint();
+  Json json = SmallByteBpe();
+  const std::string fingerprint = MustParse(json)->fingerprint();
   Json pairs = Json::array();
   for (const Json& merge : json["model"]["merges"]) {
     const auto text = merge.get<std::string>();
@@ -102,60 +103,60 @@ TEST(TokenizerJson, MergesMayBePairs) {
     pairs.push_back({text.substr(0, space), text.substr(space + 1)});
   }
   json["model"]["merges"] = pairs;
-  const auto tokenizer = Must(json);
+  const auto tokenizer = MustParse(json);
   EXPECT_THAT(tokenizer->Encode("hello", false, false), ElementsAre(258, 'o'));
   EXPECT_EQ(tokenizer->fingerprint(), fingerprint);
   EXPECT_EQ(fingerprint.size(), 64U);
   std::swap(json["model"]["merges"][0], json["model"]["merges"][1]);
-  EXPECT_NE(Must(json)->fingerprint(), fingerprint);
+  EXPECT_NE(MustParse(json)->fingerprint(), fingerprint);
 }
 
 TEST(TokenizerJson, IgnoreMerges) {
-  Json json = SmallTokenizer();
+  Json json = SmallByteBpe();
   json["model"]["merges"] = Json::array();
-  EXPECT_THAT(Must(json)->Encode("hell", false, false), ElementsAre('h', 'e', 'l', 'l'));
+  EXPECT_THAT(MustParse(json)->Encode("hell", false, false), ElementsAre('h', 'e', 'l', 'l'));
   json["model"]["ignore_merges"] = true;
-  EXPECT_THAT(Must(json)->Encode("hell", false, false), ElementsAre(258));
+  EXPECT_THAT(MustParse(json)->Encode("hell", false, false), ElementsAre(258));
 }
 
 TEST(TokenizerJson, Nfc) {
-  Json json = SmallTokenizer();
+  Json json = SmallByteBpe();
   const std::string decomposed = "e\xCC\x81";
-  EXPECT_EQ(Must(json)->Encode(decomposed, false, false).size(), 3U);
+  EXPECT_EQ(MustParse(json)->Encode(decomposed, false, false).size(), 3U);
   json["normalizer"] = {{"type", "NFC"}};
-  EXPECT_THAT(Must(json)->Encode(decomposed, false, false), ElementsAre(259));
+  EXPECT_THAT(MustParse(json)->Encode(decomposed, false, false), ElementsAre(259));
 }
 
 TEST(TokenizerJson, PrefixSpace) {
-  Json json = SmallTokenizer();
+  Json json = SmallByteBpe();
   json["pre_tokenizer"]["add_prefix_space"] = true;
-  EXPECT_THAT(Must(json)->Encode("he", false, false), ElementsAre(' ', 256));
-  EXPECT_THAT(Must(json)->Encode(" he", false, false), ElementsAre(' ', 256));
+  EXPECT_THAT(MustParse(json)->Encode("he", false, false), ElementsAre(' ', 256));
+  EXPECT_THAT(MustParse(json)->Encode(" he", false, false), ElementsAre(' ', 256));
 }
 
 TEST(TokenizerJson, BosComesFromTheTemplateOrTheConfiguration) {
-  Json json = SmallTokenizer();
+  Json json = SmallByteBpe();
   TokenizerConfig config;
   config.bos = "<|im_start|>";
-  EXPECT_EQ(Must(json, config)->bos(), std::nullopt);
+  EXPECT_EQ(MustParse(json, config)->bos(), std::nullopt);
   config.add_bos = true;
-  EXPECT_THAT(Must(json, config)->Encode("he", true, false), ElementsAre(kStart, 256));
+  EXPECT_THAT(MustParse(json, config)->Encode("he", true, false), ElementsAre(kStart, 256));
   const Json step = {{"type", "TemplateProcessing"},
                      {"single", Json::array({{{"SpecialToken", {{"id", "<|im_start|>"}}}},
                                              {{"Sequence", {{"id", "A"}}}}})}};
   json["post_processor"] = {{"type", "Sequence"},
                             {"processors", Json::array({{{"type", "ByteLevel"}}, step})}};
-  EXPECT_EQ(Must(json)->bos(), kStart);
+  EXPECT_EQ(MustParse(json)->bos(), kStart);
   config.add_bos = false;
-  EXPECT_EQ(Must(json, config)->bos(), std::nullopt);
+  EXPECT_EQ(MustParse(json, config)->bos(), std::nullopt);
 }
 
 // As Hugging Face's tokenizers have it; the other id stands for the same and is never made.
 TEST(TokenizerJson, WhereAnAddedTokenHasAnotherIdTheVocabularyCounts) {
-  Json json = SmallTokenizer();
+  Json json = SmallByteBpe();
   json["added_tokens"].push_back({{"id", 280}, {"content", "he"}, {"special", true}});
   json["model"]["vocab"][""] = 281;
-  const auto tokenizer = Must(json);
+  const auto tokenizer = MustParse(json);
   EXPECT_THAT(tokenizer->Encode("he", false, true), ElementsAre(256));
   EXPECT_TRUE(tokenizer->IsSpecial(256) && tokenizer->IsSpecial(280));
   EXPECT_EQ(tokenizer->TokenName(280), "he");
@@ -166,7 +167,7 @@ TEST(TokenizerJson, WhereAnAddedTokenHasAnotherIdTheVocabularyCounts) {
 
 TEST(TokenizerJson, UnsupportedFieldsAreNamed) {
   const auto with = [](const char* pointer, const Json& value) {
-    Json json = SmallTokenizer();
+    Json json = SmallByteBpe();
     json[Json::json_pointer(pointer)] = value;
     return json;
   };
@@ -194,7 +195,7 @@ TEST(TokenizerJson, UnsupportedFieldsAreNamed) {
       {Json::object(), "model"},
   };
   for (const auto& [json, part] : cases) {
-    const auto result = Parse(json);
+    const auto result = ParseJson(json);
     ASSERT_FALSE(result.ok()) << part;
     EXPECT_THAT(result.error().message, HasSubstr("test.json"));
     EXPECT_THAT(result.error().message, HasSubstr(part));
@@ -202,7 +203,7 @@ TEST(TokenizerJson, UnsupportedFieldsAreNamed) {
 }
 
 TEST(TokenizerJson, AnyTruncationIsAnError) {
-  const std::string text = SmallTokenizer().dump();
+  const std::string text = SmallByteBpe().dump();
   for (std::size_t size = 0; size < text.size(); size += 13) {
     EXPECT_FALSE(ParseTokenizerJson(text.substr(0, size), "test.json", {}).ok());
   }
@@ -211,34 +212,34 @@ TEST(TokenizerJson, AnyTruncationIsAnError) {
 }
 
 TEST(CheckSameVocabulary, NamesTheFirstDifference) {
-  const auto target = Must(SmallTokenizer());
-  EXPECT_TRUE(CheckSameVocabulary(*target, *Must(SmallTokenizer())).ok());
+  const auto target = MustParse(SmallByteBpe());
+  EXPECT_TRUE(CheckSameVocabulary(*target, *MustParse(SmallByteBpe())).ok());
 
-  Json swapped = SmallTokenizer();
+  Json swapped = SmallByteBpe();
   swapped["model"]["vocab"]["a"] = 98;
   swapped["model"]["vocab"]["b"] = 97;
-  const Status status = CheckSameVocabulary(*target, *Must(swapped));
+  const Status status = CheckSameVocabulary(*target, *MustParse(swapped));
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message,
               HasSubstr("token 97: the target spells it 'a', the draft 'b'"));
 
   // Special tokens beyond the common part do no harm; ordinary ones are another vocabulary.
-  Json longer = SmallTokenizer();
+  Json longer = SmallByteBpe();
   longer["added_tokens"].push_back({{"id", 300}, {"content", "<pad>"}, {"special", true}});
-  EXPECT_TRUE(CheckSameVocabulary(*target, *Must(longer)).ok());
-  EXPECT_TRUE(CheckSameVocabulary(*Must(longer), *target).ok());
+  EXPECT_TRUE(CheckSameVocabulary(*target, *MustParse(longer)).ok());
+  EXPECT_TRUE(CheckSameVocabulary(*MustParse(longer), *target).ok());
   longer["added_tokens"][3]["special"] = false;
-  const Status extra = CheckSameVocabulary(*target, *Must(longer));
+  const Status extra = CheckSameVocabulary(*target, *MustParse(longer));
   ASSERT_FALSE(extra.ok());
   EXPECT_THAT(extra.error().message, HasSubstr("token 300: the draft spells it '<pad>'"));
 
   // Files of one family do not agree on which marks are special.
-  Json marks = SmallTokenizer();
+  Json marks = SmallByteBpe();
   marks["added_tokens"][0]["special"] = false;
-  EXPECT_TRUE(CheckSameVocabulary(*target, *Must(marks)).ok());
-  Json word = SmallTokenizer();
+  EXPECT_TRUE(CheckSameVocabulary(*target, *MustParse(marks)).ok());
+  Json word = SmallByteBpe();
   word["added_tokens"].push_back({{"id", 256}, {"content", "he"}, {"special", true}});
-  EXPECT_THAT(CheckSameVocabulary(*target, *Must(word)).error().message,
+  EXPECT_THAT(CheckSameVocabulary(*target, *MustParse(word)).error().message,
               HasSubstr("token 256, 'he'"));
 }
 

@@ -62,10 +62,10 @@ Status AddMergesText(const std::filesystem::path& path, BpeVocabularyBuilder* bu
 }
 
 std::optional<std::string> DecodeBase64(std::string_view text) {
-  constexpr std::string_view kDigits =
+  constexpr std::string_view kBase64Digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const std::string_view padding =
-      text.substr(std::min(text.find_first_not_of(kDigits), text.size()));
+      text.substr(std::min(text.find_first_not_of(kBase64Digits), text.size()));
   if (text.empty() || text.size() % 4 != 0 || !std::string_view("==").ends_with(padding))
     return std::nullopt;
   std::string bytes(text.size() / 4 * 3, '\0');

@@ -9,8 +9,6 @@
 namespace foretoken {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
 bool HasNoText(const Tokenizer& tokenizer, Token token) {
   return tokenizer.IsSpecial(token) && tokenizer.TokenBytes(token).empty();
 }
@@ -41,7 +39,7 @@ void TextOfTarget::Read(const TextPair& pair, std::span<const Token> tokens) {
     const Token mark = place < pair.marks.size() ? pair.marks[place] : -1;
     // The draft's text begins by itself.
     if (mark < 0 || (read_ == 0 && mark == pair.draft->bos())) continue;
-    if (!pending_.empty()) fresh_ += kReplacement;
+    if (!pending_.empty()) fresh_ += kReplacementCharacter;
     pending_.clear();
     text_.Append(*pair.draft, std::exchange(fresh_, {}));
     text_.AppendSpecial(mark);
@@ -60,7 +58,7 @@ void TextOfTarget::ReadBytes(const TextPair& pair, std::string_view bytes) {
   while (!rest.empty()) {
     const Utf8Step step = ReadUtf8(rest);
     if (step.kind == Utf8Step::kIncomplete) break;
-    fresh_ += step.kind == Utf8Step::kCharacter ? rest.substr(0, step.size) : kReplacement;
+    fresh_ += step.kind == Utf8Step::kCharacter ? rest.substr(0, step.size) : kReplacementCharacter;
     rest.remove_prefix(step.size);
   }
   pending_.erase(0, pending_.size() - rest.size());

@@ -26,7 +26,7 @@ constexpr const char* kTexts[] = {
     " begins with a space, ends with one ",
 };
 
-std::shared_ptr<const Tokenizer> Bundled() {
+std::shared_ptr<const Tokenizer> SharedBundled() {
   static const std::shared_ptr<const Tokenizer> tokenizer = MustLoad(kRoot / "models/demo-target");
   return tokenizer;
 }
@@ -34,7 +34,7 @@ std::shared_ptr<const Tokenizer> Bundled() {
 // Of the bundled one with itself, and where the shared data is, of real ones of each kind.
 const std::vector<std::shared_ptr<const TextPair>>& AllPairs() {
   static const auto pairs = [] {
-    std::vector<std::shared_ptr<const Tokenizer>> all = {Bundled()};
+    std::vector<std::shared_ptr<const Tokenizer>> all = {SharedBundled()};
     const std::filesystem::path shared = kRoot / "../shared/data/tokenizers";
     for (const char* name : {"llama2", "gpt2", "smollm2"}) {
       if (std::filesystem::exists(shared / name)) all.push_back(MustLoad(shared / name));
@@ -114,7 +114,7 @@ TEST(TargetTokensOf, GoOnBehindTheCommittedOnes) {
 }
 
 TEST(TextOfTarget, MarksOfBothAreReadAndOthersLeftOut) {
-  const auto tokenizer = Bundled();
+  const auto tokenizer = SharedBundled();
   const auto pair = MakeTextPair(tokenizer, tokenizer);
   const Token end = tokenizer->eos().front();
   std::vector<Token> tokens = tokenizer->Encode("One day", true, false);
@@ -136,7 +136,7 @@ TEST(TextOfTarget, MarksOfBothAreReadAndOthersLeftOut) {
 }
 
 TEST(TargetTokensOf, ACharacterInHalvesIsGoneOnWith) {
-  const auto tokenizer = Bundled();
+  const auto tokenizer = SharedBundled();
   const auto pair = MakeTextPair(tokenizer, tokenizer);
   const std::vector<Token> whole = tokenizer->Encode("hi \U0001F600!", true, false);
   ASSERT_GT(whole.size(), 6U) << "of bytes";

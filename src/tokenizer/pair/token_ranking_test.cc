@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const Tokenizer& Bundled() {
+const Tokenizer& BundledTokenizer() {
   static const auto tokenizer =
       LoadTokenizerFolder(FORETOKEN_SOURCE_DIR "/models/demo-target").value();
   return *tokenizer;
@@ -23,27 +23,27 @@ std::string Refusal(const std::string& text) {
 }
 
 TEST(TokenRanking, TheMostFrequentGoFirstAndOfThoseAlikeTheLowerIds) {
-  std::vector<std::uint64_t> counts(static_cast<std::size_t>(Bundled().vocabulary()));
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(BundledTokenizer().vocabulary()));
   counts[7] = 2;
   counts[300] = 5;
   counts[9] = 2;
   counts[0] = 1;
-  const TokenRanking ranking = RankTokens(Bundled(), counts);
-  EXPECT_EQ(ranking.tokenizer, Bundled().fingerprint());
-  EXPECT_EQ(ranking.vocabulary, Bundled().vocabulary());
+  const TokenRanking ranking = RankTokens(BundledTokenizer(), counts);
+  EXPECT_EQ(ranking.tokenizer, BundledTokenizer().fingerprint());
+  EXPECT_EQ(ranking.vocabulary, BundledTokenizer().vocabulary());
   EXPECT_THAT(ranking.entries,
               testing::ElementsAre(TokenRanking::Entry{300, 5}, TokenRanking::Entry{7, 2},
                                    TokenRanking::Entry{9, 2}, TokenRanking::Entry{0, 1}));
-  EXPECT_TRUE(CheckRanks(ranking, Bundled(), "r.txt").ok());
+  EXPECT_TRUE(CheckRanks(ranking, BundledTokenizer(), "r.txt").ok());
 }
 
 TEST(TokenRanking, IsReadAsItWasWritten) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 200; ++round) {
-    std::vector<std::uint64_t> counts(static_cast<std::size_t>(Bundled().vocabulary()));
+    std::vector<std::uint64_t> counts(static_cast<std::size_t>(BundledTokenizer().vocabulary()));
     for (std::uint64_t& count : counts) count = random() >> (1 + random() % 63);
     counts[random() % counts.size()] = 1;
-    const TokenRanking ranking = RankTokens(Bundled(), counts);
+    const TokenRanking ranking = RankTokens(BundledTokenizer(), counts);
     const auto read = ParseTokenRanking(FormatTokenRanking(ranking), "r.txt");
     ASSERT_TRUE(read.ok()) << read.error().message;
     EXPECT_EQ(*read, ranking);
@@ -72,7 +72,7 @@ TEST(TokenRanking, WhatIsNoneIsRefusedWithItsLine) {
 
 TEST(TokenRanking, OfAnotherTokenizerIsRefused) {
   const auto other = ParseTokenRanking("foretoken-token-ranking 1 abc 10\n3 9\n", "r.txt");
-  EXPECT_THAT(CheckRanks(*other, Bundled(), "r.txt").error().message,
+  EXPECT_THAT(CheckRanks(*other, BundledTokenizer(), "r.txt").error().message,
               testing::AllOf(HasSubstr("r.txt ranks the tokens of another tokenizer (abc)"),
                              HasSubstr("foretoken datastore rank")));
 }

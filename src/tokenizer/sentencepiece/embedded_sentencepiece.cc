@@ -14,7 +14,7 @@ namespace {
 using Embedded = EmbeddedVocabulary;
 
 // Fields of sentencepiece.ModelProto and of its parts.
-enum Field : std::uint32_t {
+enum ModelField : std::uint32_t {
   kPieces = 1,
   kTrainer = 2,
   kNormalizer = 3,
@@ -33,18 +33,18 @@ void AppendVarint(std::uint64_t value, std::string* out) {
   *out += static_cast<char>(value);
 }
 
-void AppendNumber(Field field, std::uint64_t value, std::string* out) {
+void AppendNumber(ModelField field, std::uint64_t value, std::string* out) {
   AppendVarint(std::uint64_t{field} << 3, out);
   AppendVarint(value, out);
 }
 
-void AppendFloat(Field field, float value, std::string* out) {
+void AppendFloat(ModelField field, float value, std::string* out) {
   AppendVarint(std::uint64_t{field} << 3 | 5, out);
   const auto bits = std::bit_cast<std::uint32_t>(value);
   for (int shift = 0; shift < 32; shift += 8) *out += static_cast<char>(bits >> shift);
 }
 
-void AppendBytes(Field field, std::string_view bytes, std::string* out) {
+void AppendBytes(ModelField field, std::string_view bytes, std::string* out) {
   AppendVarint(std::uint64_t{field} << 3 | 2, out);
   AppendVarint(bytes.size(), out);
   out->append(bytes);

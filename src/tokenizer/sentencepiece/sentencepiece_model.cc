@@ -15,7 +15,7 @@ constexpr std::size_t kMaxPieceLength = 4096;
 enum WireType : std::uint32_t { kVarint = 0, kFixed64 = 1, kDelimited = 2, kFixed32 = 5 };
 
 /// One field of a serialised protocol buffer.
-struct Field {
+struct ProtocolField {
   std::uint32_t number = 0;
   std::uint32_t wire_type = 0;
   std::uint64_t value = 0;  // kVarint
@@ -35,10 +35,10 @@ bool TakeVarint(std::string_view* message, std::uint64_t* value) {
 }
 
 /// Takes a field off the front of `message`; nothing where it is malformed.
-std::optional<Field> TakeField(std::string_view* message) {
+std::optional<ProtocolField> TakeField(std::string_view* message) {
   std::uint64_t key = 0;
   if (!TakeVarint(message, &key) || key >> 32 != 0 || key >> 3 == 0) return std::nullopt;
-  Field field;
+  ProtocolField field;
   field.number = static_cast<std::uint32_t>(key >> 3);
   field.wire_type = static_cast<std::uint32_t>(key & 7);
   std::string_view rest = *message;
@@ -66,7 +66,7 @@ std::optional<Field> TakeField(std::string_view* message) {
   return field;
 }
 
-bool Is(const Field& field, std::uint32_t number, WireType type) {
+bool Is(const ProtocolField& field, std::uint32_t number, WireType type) {
   return field.number == number && field.wire_type == type;
 }
 
@@ -104,7 +104,7 @@ class ModelParser {
   ModelParser(std::string_view file, std::string_view where) : file_(file), where_(where) {}
 
   Result<SentencePieceModel> Parse() {
-    FT_RETURN_IF_ERROR(EachField(file_, [this](const Field& field) -> Status {
+    FT_RETURN_IF_ERROR(EachField(file_, [this](const ProtocolField& field) -> Status {
       if (Is(field, 1, kDelimited)) return ParsePiece(field.bytes);
       if (Is(field, 2, kDelimited)) return ParseTrainer(field.bytes);
       if (Is(field, 3, kDelimited)) return ParseNormalizer(field.bytes);
@@ -137,7 +137,7 @@ class ModelParser {
       return InvalidInput(fmt::format("{} has more than {} pieces.", where_, kMaxTokens));
     }
     SentencePiece piece;
-    FT_RETURN_IF_ERROR(EachField(message, [&](const Field& field) -> Status {
+    FT_RETURN_IF_ERROR(EachField(message, [&](const ProtocolField& field) -> Status {
       if (Is(field, 1, kDelimited)) {
         piece.spelling = field.bytes;
       } else if (Is(field, 2, kFixed32)) {
@@ -163,7 +163,7 @@ class ModelParser {
 
   Status ParseTrainer(std::string_view message) {
     has_trainer_ = true;
-    return EachField(message, [this](const Field& field) -> Status {
+    return EachField(message, [this](const ProtocolField& field) -> Status {
       if (Is(field, 3, kVarint) && field.value != 1 && field.value != 2) {
         return InvalidInput(fmt::format(
             "{} has model_type {}; supported are 1 (unigram) and 2 (BPE).", where_, field.value));
@@ -179,7 +179,7 @@ class ModelParser {
 
   Status ParseNormalizer(std::string_view message) {
     has_normalizer_ = true;
-    return EachField(message, [this](const Field& field) -> Status {
+    return EachField(message, [this](const ProtocolField& field) -> Status {
       if (Is(field, 2, kDelimited) && !IsSafeCharsMap(field.bytes)) {
         return InvalidInput(fmt::format("{} has a damaged normalisation map.", where_));
       }

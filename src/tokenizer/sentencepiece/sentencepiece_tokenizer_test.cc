@@ -34,9 +34,9 @@ std::string Piece(const std::string& spelling, float score, int type) {
   return Bytes(1, Bytes(1, spelling) + Varint(2 << 3 | 5) + bits + Number(3, type));
 }
 
-constexpr Token kMark = 3;
-constexpr Token kByte0 = 5;
-constexpr Token kWords = kByte0 + 256;
+constexpr Token kMarkPiece = 3;
+constexpr Token kFirstBytePiece = 5;
+constexpr Token kWords = kFirstBytePiece + 256;
 
 struct ModelOptions {
   int model_type = 2;
@@ -67,20 +67,20 @@ Result<std::unique_ptr<Tokenizer>> Load(std::string file, const TokenizerConfig&
   return LoadSentencePiece(std::move(file), "test.model", config);
 }
 
-std::unique_ptr<Tokenizer> Must(const TokenizerConfig& config = {}) {
+std::unique_ptr<Tokenizer> MustLoadPieces(const TokenizerConfig& config = {}) {
   auto result = Load(SmallModel(), config);
   FT_CHECK(result.ok(), "{}", result.error().message);
   return std::move(result).value();
 }
 
 TEST(SentencePiece, EncodesAndDecodes) {
-  const auto tokenizer = Must();
+  const auto tokenizer = MustLoadPieces();
   EXPECT_EQ(tokenizer->vocabulary(), kWords + 6);
   EXPECT_THAT(tokenizer->Encode("a b", true, false),
               ElementsAre(1, kWords, kWords + 1, kWords + 3));
   EXPECT_EQ(tokenizer->TokenBytes(kWords), " a");
   EXPECT_EQ(tokenizer->TokenName(kWords), "\u2581a");
-  EXPECT_EQ(tokenizer->TokenBytes(kByte0 + 0xE2), "\xE2");
+  EXPECT_EQ(tokenizer->TokenBytes(kFirstBytePiece + 0xE2), "\xE2");
   EXPECT_EQ(tokenizer->TokenBytes(0), "");
   EXPECT_TRUE(tokenizer->IsSpecial(1));
   EXPECT_TRUE(tokenizer->DropsLeadingSpace());
@@ -93,16 +93,16 @@ TEST(SentencePiece, EncodesAndDecodes) {
 }
 
 TEST(SentencePiece, SpecialTokensOnlyWhereAsked) {
-  const auto tokenizer = Must();
+  const auto tokenizer = MustLoadPieces();
   const auto plain = tokenizer->Encode("a<|im_start|><s>", false, false);
-  EXPECT_EQ(std::count(plain.begin(), plain.end(), kMark), 0);
+  EXPECT_EQ(std::count(plain.begin(), plain.end(), kMarkPiece), 0);
   EXPECT_EQ(std::count(plain.begin(), plain.end(), 1), 0);
   EXPECT_EQ(DecodeAll(*tokenizer, plain), "a<|im_start|><s>");
   EXPECT_THAT(tokenizer->Encode("a<|im_start|>b", false, true),
-              ElementsAre(kWords, kMark, kWords + 3));
+              ElementsAre(kWords, kMarkPiece, kWords + 3));
   // A space of its own goes before a mark that begins the text, as in the library.
   EXPECT_THAT(tokenizer->Encode("<|im_start|>b", false, true),
-              ElementsAre(kWords + 1, kMark, kWords + 3));
+              ElementsAre(kWords + 1, kMarkPiece, kWords + 3));
 }
 
 TEST(SentencePiece, AddedTokensBeginTextAnewInLegacyMode) {
@@ -112,10 +112,10 @@ TEST(SentencePiece, AddedTokensBeginTextAnewInLegacyMode) {
   added.content = "<sep>";
   added.special = true;
   config.added = {added};
-  EXPECT_THAT(Must(config)->Encode("a<sep>ab", false, true),
+  EXPECT_THAT(MustLoadPieces(config)->Encode("a<sep>ab", false, true),
               ElementsAre(kWords, kWords + 6, kWords + 5));
   config.legacy = false;
-  EXPECT_THAT(Must(config)->Encode("a<sep>ab", false, true),
+  EXPECT_THAT(MustLoadPieces(config)->Encode("a<sep>ab", false, true),
               ElementsAre(kWords, kWords + 6, kWords + 4));
   config.added[0].id = 3;
   const auto clash = Load(SmallModel(), config);
@@ -127,25 +127,25 @@ TEST(SentencePiece, AddedTokensBeginTextAnewInLegacyMode) {
 
 TEST(SentencePiece, Chat) {
   TokenizerConfig config;
-  EXPECT_FALSE(Must(config)->EncodeChat({}).ok());
+  EXPECT_FALSE(MustLoadPieces(config)->EncodeChat({}).ok());
   config.chat_templates.by_name["default"] = BuiltInChatTemplate("chatml").value();
   config.add_bos = false;
-  const auto tokenizer = Must(config);
+  const auto tokenizer = MustLoadPieces(config);
   ASSERT_TRUE(tokenizer->has_chat_template());
   const ChatInput chat{{{"b", "<|im_end|>"}}};
   const auto tokens = tokenizer->EncodeChat(chat);
   ASSERT_TRUE(tokens.ok());
   EXPECT_THAT(std::vector<Token>(tokens->begin(), tokens->begin() + 4),
-              ElementsAre(kWords + 1, kMark, kWords + 3, kByte0 + '\n'));
+              ElementsAre(kWords + 1, kMarkPiece, kWords + 3, kFirstBytePiece + '\n'));
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), 4), 1);
-  EXPECT_FALSE(Must({})->ChatText(chat).ok());
+  EXPECT_FALSE(MustLoadPieces({})->ChatText(chat).ok());
   EXPECT_EQ(*tokenizer->ChatText(chat),
             "<|im_start|>b\n<|im_end|><|im_end|>\n<|im_start|>assistant\n");
 }
 
 TEST(SentencePiece, FingerprintsTellScoresApart) {
-  const auto again = Must();
-  EXPECT_EQ(Must()->fingerprint(), again->fingerprint());
+  const auto again = MustLoadPieces();
+  EXPECT_EQ(MustLoadPieces()->fingerprint(), again->fingerprint());
   const auto other = Load(SmallModel({.extra_piece = Piece("zz", -9, 1)}));
   const auto scored = Load(SmallModel({.extra_piece = Piece("zz", -8, 1)}));
   ASSERT_TRUE(other.ok() && scored.ok());

@@ -18,8 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
-constexpr std::uint32_t kMostDimensions = 4;
-constexpr std::int64_t kDefaultAlignment = 32;
+constexpr std::uint32_t kMostGgufDimensions = 4;
 constexpr std::int64_t kMostParts = 99'999;
 
 // Tensor types by their numbers; names that are no WeightFormat are not supported.
@@ -32,14 +31,14 @@ constexpr std::array<std::string_view, 42> kTensorTypes = {
     "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4",    "NVFP4",    "Q1_0"};
 
 // Where a tensor's data lie in the data section, which is what overlaps are told by.
-struct Extent {
+struct GgufExtent {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::string_view name;
 };
 
 struct Layout {
-  std::uint64_t alignment = kDefaultAlignment;
+  std::uint64_t alignment = kUsualGgufAlignment;
   std::span<const std::byte> data;  // Behind the infos and what aligns them.
 };
 
@@ -79,9 +78,9 @@ Result<std::vector<std::int64_t>> ReadShape(std::string_view where, const std::s
                                             ByteReader* reader) {
   const auto dimensions = reader->Read<std::uint32_t>();
   if (!dimensions) return GgufTruncated(where, what);
-  if (*dimensions < 1 || *dimensions > kMostDimensions) {
+  if (*dimensions < 1 || *dimensions > kMostGgufDimensions) {
     return InvalidInput(fmt::format("{}: {} has {} dimensions; tensors have from 1 to {}", where,
-                                    what, *dimensions, kMostDimensions));
+                                    what, *dimensions, kMostGgufDimensions));
   }
   std::vector<std::int64_t> shape(*dimensions);
   std::int64_t elements = 1;
@@ -143,8 +142,8 @@ Result<std::span<const std::byte>> Place(const TensorInfo& info, const Layout& l
   return layout.data.subspan(info.offset, bytes);
 }
 
-Status CheckOverlaps(std::vector<Extent> extents, std::string_view where) {
-  std::ranges::sort(extents, {}, &Extent::begin);
+Status CheckOverlaps(std::vector<GgufExtent> extents, std::string_view where) {
+  std::ranges::sort(extents, {}, &GgufExtent::begin);
   for (std::size_t i = 1; i < extents.size(); ++i) {
     if (extents[i].begin >= extents[i - 1].end) continue;
     return InvalidInput(fmt::format("{}: tensors '{}' and '{}' overlap", where,
@@ -194,7 +193,7 @@ Result<GgufContents> ParseGguf(std::span<const std::byte> file, std::string_view
   if (!tensors || !keys) return GgufTruncated(where, "its head");
   GgufContents contents;
   FT_ASSIGN_OR_RETURN(contents.metadata, ReadGgufMetadata(*keys, where, &reader));
-  std::int64_t alignment = kDefaultAlignment;
+  std::int64_t alignment = kUsualGgufAlignment;
   constexpr std::int64_t kMostAlignment = 1 << 20;
   if (const Status read =
           contents.metadata.Integer("general.alignment", 1, kMostAlignment, &alignment);
@@ -211,7 +210,7 @@ Result<GgufContents> ParseGguf(std::span<const std::byte> file, std::string_view
   const std::uint64_t begin =
       (reader.position() + layout.alignment - 1) / layout.alignment * layout.alignment;
   if (begin < file.size()) layout.data = file.subspan(begin);
-  std::vector<Extent> extents;
+  std::vector<GgufExtent> extents;
   for (const TensorInfo& info : infos) {
     FT_ASSIGN_OR_RETURN(const auto data, Place(info, layout, where));
     extents.push_back({info.offset, info.offset + data.size(), info.name});

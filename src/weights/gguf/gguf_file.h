@@ -17,6 +17,9 @@
 
 namespace foretoken {
 
+/// How tensors' data are aligned in a file that does not say it.
+inline constexpr std::uint32_t kUsualGgufAlignment = 32;
+
 /// A format's number in files.
 std::uint32_t GgufTensorType(WeightFormat format);
 

@@ -15,40 +15,37 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::uint32_t kF32 = 0;
-constexpr std::uint32_t kQ8_0 = 8;
+constexpr std::uint32_t kGgufF32 = 0;
+constexpr std::uint32_t kGgufQ8_0 = 8;
 
-std::string Floats(const std::vector<float>& values) {
+std::string FloatBytes(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
-Result<GgufContents> Parse(const std::string& file) {
-  return ParseGguf(std::as_bytes(std::span(file)), "m.gguf");
-}
 std::string Refusal(const std::string& file) {
-  const auto contents = Parse(file);
+  const auto contents = ParseGgufText(file);
   return contents.ok() ? "accepted" : contents.error().message;
 }
 std::string Refusal(const GgufBuilder& builder) { return Refusal(builder.File()); }
 
-GgufBuilder TwoTensors() {
+GgufBuilder TwoTensorFile() {
   GgufBuilder builder;
   builder.Text("general.architecture", "llama");
   builder.Key("llama.block_count", GgufType::kUint32, std::uint32_t{2});
   builder.Key("llama.rope.freq_base", GgufType::kFloat32, 10000.0F);
   builder.Key("some.flag", GgufType::kBool, std::uint8_t{1});
   builder.Strings("tokenizer.ggml.tokens", {"<s>", "", "a b"});
-  builder.Tensor("a", {3, 2}, kF32, Floats({1, 2, 3, 4, 5, 6}));
-  builder.Tensor("b", {64}, kQ8_0, std::string(68, '\1'));
+  builder.Tensor("a", {3, 2}, kGgufF32, FloatBytes({1, 2, 3, 4, 5, 6}));
+  builder.Tensor("b", {64}, kGgufQ8_0, std::string(68, '\1'));
   return builder;
 }
 
 TEST(Gguf, ReadsKeysAndTensors) {
   for (const std::uint32_t version : {2, 3}) {
-    GgufBuilder builder = TwoTensors();
+    GgufBuilder builder = TwoTensorFile();
     builder.version = version;
     const std::string file = builder.File();
-    const auto contents = Parse(file);
+    const auto contents = ParseGgufText(file);
     ASSERT_TRUE(contents.ok()) << contents.error().message;
     const GgufMetadata& metadata = contents->metadata;
     std::int64_t blocks = 0;
@@ -78,10 +75,10 @@ TEST(Gguf, ReadsKeysAndTensors) {
 
 TEST(Gguf, TensorsThatNoWeightHasLieApart) {
   constexpr std::uint32_t kI64 = 27;
-  GgufBuilder builder = TwoTensors();
+  GgufBuilder builder = TwoTensorFile();
   builder.Tensor("tokens", {3}, kI64, std::string(24, '\1'));
   const std::string file = builder.File();
-  const auto contents = Parse(file);
+  const auto contents = ParseGgufText(file);
   ASSERT_TRUE(contents.ok()) << contents.error().message;
   EXPECT_EQ(contents->tensors.size(), 2U);
   ASSERT_EQ(contents->others.size(), 1U);
@@ -93,8 +90,8 @@ TEST(Gguf, TensorsThatNoWeightHasLieApart) {
 }
 
 TEST(Gguf, KeysOfAnotherKindAreRefusedWhenTheyAreRead) {
-  const std::string file = TwoTensors().File();
-  const GgufMetadata metadata = Parse(file)->metadata;
+  const std::string file = TwoTensorFile().File();
+  const GgufMetadata metadata = ParseGgufText(file)->metadata;
   std::int64_t number = 7;
   std::string text;
   EXPECT_TRUE(metadata.Integer("absent", 0, 1, &number).ok());
@@ -116,7 +113,7 @@ TEST(Gguf, NumbersOfEveryTypeAreRead) {
   builder.Key("long", GgufType::kInt64, std::int64_t{-5});
   builder.Key("double", GgufType::kFloat64, 0.25);
   const std::string file = builder.File();
-  const GgufMetadata metadata = Parse(file)->metadata;
+  const GgufMetadata metadata = ParseGgufText(file)->metadata;
   std::optional<GgufArray> shorts;
   ASSERT_TRUE(metadata.Array("shorts", &shorts).ok());
   EXPECT_THAT(shorts->Numbers(), ElementsAre(-3, 400));
@@ -129,7 +126,7 @@ TEST(Gguf, NumbersOfEveryTypeAreRead) {
 }
 
 TEST(Gguf, NoBeginningOfAFileIsAccepted) {
-  const std::string file = TwoTensors().File();
+  const std::string file = TwoTensorFile().File();
   for (std::size_t size = 0; size < file.size(); ++size) {
     ASSERT_NE(Refusal(file.substr(0, size)), "accepted") << size;
   }
@@ -137,13 +134,13 @@ TEST(Gguf, NoBeginningOfAFileIsAccepted) {
 
 TEST(Gguf, DefectsAreNamed) {
   EXPECT_THAT(Refusal("GGML and more"), HasSubstr("is not a GGUF file"));
-  GgufBuilder old = TwoTensors();
+  GgufBuilder old = TwoTensorFile();
   old.version = 1;
   EXPECT_THAT(Refusal(old), HasSubstr("version 1 of GGUF; 2 and 3"));
   old.version = 0x03000000;
   EXPECT_THAT(Refusal(old), HasSubstr("big-endian"));
 
-  GgufBuilder twice = TwoTensors();
+  GgufBuilder twice = TwoTensorFile();
   twice.Text("general.architecture", "llama");
   EXPECT_THAT(Refusal(twice), HasSubstr("the key general.architecture twice"));
 
@@ -184,22 +181,24 @@ TEST(Gguf, TensorsMustBeWhatTheyCanBe) {
   const auto refusal = [](const std::vector<std::uint64_t>& sizes, std::uint32_t type,
                           std::uint64_t offset) {
     GgufBuilder builder;
-    builder.Tensor("a", {32}, kF32, std::string(128, '\0'));
+    builder.Tensor("a", {32}, kGgufF32, std::string(128, '\0'));
     builder.Info("t", sizes, type, offset);
     return Refusal(builder);
   };
-  EXPECT_EQ(refusal({0}, kF32, 0), "m.gguf: tensor 't' has the impossible dimension 0");
-  EXPECT_THAT(refusal({}, kF32, 0), HasSubstr("has 0 dimensions; tensors have from 1 to 4"));
-  EXPECT_THAT(refusal({1, 1, 1, 1, 1}, kF32, 0), HasSubstr("has 5 dimensions"));
-  EXPECT_THAT(refusal({1ULL << 40, 1ULL << 40}, kF32, 0), HasSubstr("the impossible dimension"));
-  EXPECT_THAT(refusal({33}, kQ8_0, 0), HasSubstr("rows of 33 elements, which are no whole Q8_0"));
+  EXPECT_EQ(refusal({0}, kGgufF32, 0), "m.gguf: tensor 't' has the impossible dimension 0");
+  EXPECT_THAT(refusal({}, kGgufF32, 0), HasSubstr("has 0 dimensions; tensors have from 1 to 4"));
+  EXPECT_THAT(refusal({1, 1, 1, 1, 1}, kGgufF32, 0), HasSubstr("has 5 dimensions"));
+  EXPECT_THAT(refusal({1ULL << 40, 1ULL << 40}, kGgufF32, 0),
+              HasSubstr("the impossible dimension"));
+  EXPECT_THAT(refusal({33}, kGgufQ8_0, 0),
+              HasSubstr("rows of 33 elements, which are no whole Q8_0"));
   EXPECT_THAT(refusal({32}, 19, 0),
               AllOf(HasSubstr("tensor 't' is stored as IQ1_S, which is not"), HasSubstr("Q4_K")));
   EXPECT_THAT(refusal({32}, 99, 0), HasSubstr("the unknown type 99"));
-  EXPECT_THAT(refusal({8}, kF32, 4), HasSubstr("begins at 4, which is not aligned to 32"));
-  EXPECT_THAT(refusal({8}, kF32, 128), HasSubstr("32 bytes from 128 on, but there are 128"));
-  EXPECT_THAT(refusal({8}, kF32, ~std::uint64_t{31}), HasSubstr("the file is truncated"));
-  EXPECT_THAT(refusal({8}, kF32, 96), HasSubstr("tensors 'a' and 't' overlap"));
+  EXPECT_THAT(refusal({8}, kGgufF32, 4), HasSubstr("begins at 4, which is not aligned to 32"));
+  EXPECT_THAT(refusal({8}, kGgufF32, 128), HasSubstr("32 bytes from 128 on, but there are 128"));
+  EXPECT_THAT(refusal({8}, kGgufF32, ~std::uint64_t{31}), HasSubstr("the file is truncated"));
+  EXPECT_THAT(refusal({8}, kGgufF32, 96), HasSubstr("tensors 'a' and 't' overlap"));
 }
 
 class SplitFile : public ::testing::Test {
@@ -212,7 +211,7 @@ class SplitFile : public ::testing::Test {
     builder.Key("split.no", GgufType::kUint16, says);
     builder.Key("split.count", GgufType::kUint16, std::uint16_t{2});
     builder.Key("split.tensors.count", GgufType::kInt32, together);
-    builder.Tensor(tensor, {1}, kF32, Floats({static_cast<float>(number)}));
+    builder.Tensor(tensor, {1}, kGgufF32, FloatBytes({static_cast<float>(number)}));
     builder.Write(Part(number));
   }
   std::string Opened(const std::string& path) {

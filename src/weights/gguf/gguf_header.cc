@@ -10,7 +10,6 @@ namespace foretoken {
 namespace {
 
 constexpr std::uint32_t kVersion = 3;
-constexpr std::size_t kDefaultAlignment = 32;
 constexpr std::string_view kAlignmentKey = "general.alignment";
 
 template <typename T>
@@ -93,7 +92,7 @@ void GgufHeader::AddTensor(std::string_view name, std::span<const std::int64_t> 
 // The key may have come from a file that was checked: an integer of any width.
 std::size_t GgufHeader::alignment() const {
   const auto found = keys_.find(kAlignmentKey);
-  if (found == keys_.end()) return kDefaultAlignment;
+  if (found == keys_.end()) return kUsualGgufAlignment;
   const std::string_view value = std::string_view(found->second).substr(sizeof(std::uint32_t));
   std::uint64_t alignment = 0;
   std::memcpy(&alignment, value.data(), std::min(value.size(), sizeof(alignment)));

@@ -4,22 +4,18 @@
 
 #include <array>
 
-#include "weights/gguf/gguf_file.h"
+#include "weights/gguf/gguf_testing.h"
 
 namespace foretoken {
 namespace {
 
 using ::testing::ElementsAre;
 
-Result<GgufContents> Parse(const std::string& file) {
-  return ParseGguf(std::as_bytes(std::span(file)), "m.gguf");
-}
-
 const std::array<std::string, 3> kTexts = {"one", "", "three"};
 constexpr std::array<float, 2> kScores = {-1, 0.25F};
 constexpr std::array<std::int32_t, 3> kTypes = {1, -2, 3};
 
-GgufHeader TwoTensors() {
+GgufHeader TwoTensorHeader() {
   GgufHeader header;
   header.Set("general.architecture", "gpt2");
   header.Set("general.architecture", "llama");
@@ -47,8 +43,8 @@ std::string File(const GgufHeader& header) {
 }
 
 TEST(GgufHeader, IsReadBack) {
-  const std::string file = File(TwoTensors());
-  const auto contents = Parse(file);
+  const std::string file = File(TwoTensorHeader());
+  const auto contents = ParseGgufText(file);
   ASSERT_TRUE(contents.ok()) << contents.error().message;
   const GgufMetadata& metadata = contents->metadata;
   std::string text;
@@ -80,10 +76,10 @@ TEST(GgufHeader, IsReadBack) {
 }
 
 TEST(GgufHeader, KeysOfAnotherFileAreCopied) {
-  GgufHeader original = TwoTensors();
+  GgufHeader original = TwoTensorHeader();
   original.Set("general.alignment", std::uint32_t{256});
   const std::string file = File(original);
-  const auto contents = Parse(file);
+  const auto contents = ParseGgufText(file);
   ASSERT_TRUE(contents.ok()) << contents.error().message;
   GgufHeader copy;
   for (const auto& [key, value] : contents->metadata.encoded()) copy.Set(key, value);

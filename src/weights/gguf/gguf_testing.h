@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tensor/weight_format.h"
+#include "weights/gguf/gguf_file.h"
 #include "weights/gguf/gguf_metadata.h"
 
 namespace foretoken {
@@ -90,5 +92,9 @@ class GgufBuilder {
   std::uint64_t key_count_ = 0;
   std::uint64_t tensor_count_ = 0;
 };
+
+inline Result<GgufContents> ParseGgufText(const std::string& file) {
+  return ParseGguf(std::as_bytes(std::span(file)), "m.gguf");
+}
 
 }  // namespace foretoken

@@ -52,7 +52,7 @@ struct LargeEnd {
   std::uint64_t directory_bytes;
   std::uint64_t directory;
 };
-struct Entry {
+struct ZipEntry {
   std::uint32_t signature;
   std::uint16_t versions[2];
   std::uint16_t flags;
@@ -117,14 +117,14 @@ std::optional<Directory> FindDirectory(Bytes file) {
 }
 
 // Where a member lies, and its size.
-struct Extent {
+struct MemberExtent {
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
 };
 
 // What an entry says, or its extra field where that is too large for it.
-std::optional<Extent> ExtentOf(const Entry& entry, Bytes extra) {
-  Extent extent{entry.member, entry.bytes};
+std::optional<MemberExtent> ExtentOf(const ZipEntry& entry, Bytes extra) {
+  MemberExtent extent{entry.member, entry.bytes};
   const bool elsewhere = entry.bytes == kElsewhere32 || entry.stored_bytes == kElsewhere32 ||
                          entry.member == kElsewhere32;
   if (!elsewhere) return extent;
@@ -150,7 +150,7 @@ std::optional<Extent> ExtentOf(const Entry& entry, Bytes extra) {
   }
 }
 
-std::optional<Bytes> DataOf(Bytes file, const Extent& extent) {
+std::optional<Bytes> DataAt(Bytes file, const MemberExtent& extent) {
   const auto head = At<MemberHead>(file, extent.begin, kMember);
   if (!head) return std::nullopt;
   ByteReader rest(file.subspan(extent.begin + sizeof(MemberHead)));
@@ -169,7 +169,7 @@ Result<ZipMembers> ReadStoredZip(Bytes file, std::string_view where) {
   ZipMembers members;
   ByteReader entries(file.subspan(directory->begin));
   for (std::uint64_t i = 0; i < directory->entries; ++i) {
-    const auto entry = entries.Read<Entry>();
+    const auto entry = entries.Read<ZipEntry>();
     const auto name =
         entry && entry->signature == kEntry ? entries.SkipText(entry->name_bytes) : std::nullopt;
     const auto extra = name ? entries.Skip(entry->extra_bytes) : std::nullopt;
@@ -184,7 +184,7 @@ Result<ZipMembers> ReadStoredZip(Bytes file, std::string_view where) {
                       where, Printable(*name)));
     }
     const auto extent = ExtentOf(*entry, *extra);
-    const auto data = extent ? DataOf(file, *extent) : std::nullopt;
+    const auto data = extent ? DataAt(file, *extent) : std::nullopt;
     if (!data) {
       return InvalidInput(
           fmt::format("{}: member '{}' lies outside the file", where, Printable(*name)));

@@ -14,7 +14,7 @@
 namespace foretoken {
 namespace {
 
-std::string_view Text(std::span<const std::byte> bytes) {
+std::string_view TextOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -48,8 +48,10 @@ bool IsContiguous(const PickledTensor& tensor) {
 }
 
 // The bytes of a tensor. `where` names the file and the tensor.
-Result<std::span<const std::byte>> DataOf(const PickledTensor& tensor, const ZipMembers& members,
-                                          const std::string& folder, const std::string& where) {
+Result<std::span<const std::byte>> DataOfTensor(const PickledTensor& tensor,
+                                                const ZipMembers& members,
+                                                const std::string& folder,
+                                                const std::string& where) {
   const auto storage = members.find(fmt::format("{}data/{}", folder, tensor.storage));
   if (storage == members.end()) {
     return InvalidInput(fmt::format("{} is of the storage '{}', which the file lacks", where,
@@ -89,7 +91,7 @@ Result<std::span<const std::byte>> DataOf(const PickledTensor& tensor, const Zip
 }  // namespace
 
 Result<FileTensors> ParseTorchFile(std::span<const std::byte> file, std::string_view where) {
-  if (Text(file).starts_with(std::string_view("\x80\x02\x8a\x0a"))) {
+  if (TextOf(file).starts_with(std::string_view("\x80\x02\x8a\x0a"))) {
     return InvalidInput(
         fmt::format("{}: has the form that torch.save wrote before version 1.6; write it again: "
                     "torch.save(torch.load(FILE, map_location='cpu', weights_only=True), FILE)",
@@ -98,16 +100,16 @@ Result<FileTensors> ParseTorchFile(std::span<const std::byte> file, std::string_
   FT_ASSIGN_OR_RETURN(const ZipMembers members, ReadStoredZip(file, where));
   FT_ASSIGN_OR_RETURN(const std::string folder, FolderOf(members, where));
   const auto order = members.find(folder + "byteorder");
-  if (order != members.end() && Text(order->second) != "little") {
+  if (order != members.end() && TextOf(order->second) != "little") {
     return InvalidInput(fmt::format("{}: has byteorder '{}', but only 'little' is read", where,
-                                    Printable(Text(order->second))));
+                                    Printable(TextOf(order->second))));
   }
   FT_ASSIGN_OR_RETURN(const auto tensors,
                       UnpickleTensors(members.find(folder + "data.pkl")->second, where));
   FileTensors holds;
   for (const auto& [name, tensor] : tensors) {
     const std::string place = fmt::format("{}: tensor '{}'", where, Printable(name));
-    FT_ASSIGN_OR_RETURN(const auto data, DataOf(tensor, members, folder, place));
+    FT_ASSIGN_OR_RETURN(const auto data, DataOfTensor(tensor, members, folder, place));
     if (!holds.Add(name, tensor.dtype, tensor.shape, data)) {
       return InvalidInput(fmt::format("{} is there twice", place));
     }

@@ -18,11 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-Result<FileTensors> Parse(const std::string& file) {
+Result<FileTensors> ParseTorchText(const std::string& file) {
   return ParseTorchFile(std::as_bytes(std::span(file)), "a.bin");
 }
-std::string ErrorOf(const std::string& file) {
-  const auto holds = Parse(file);
+std::string TorchError(const std::string& file) {
+  const auto holds = ParseTorchText(file);
   return holds.ok() ? "no error" : holds.error().message;
 }
 
@@ -109,16 +109,16 @@ TEST(TorchFileTest, RefusesWhatElseTorchWrites) {
 
 TEST(TorchFileTest, RunsNothing) {
   const std::string system = Pickled::Global("os", "system") + "(" + Pickled::Text("true") + "tR";
-  EXPECT_THAT(ErrorOf(FileOf(Pickled::Dictionary(Pickled::Text("a") + system))),
+  EXPECT_THAT(TorchError(FileOf(Pickled::Dictionary(Pickled::Text("a") + system))),
               HasSubstr("a.bin: its pickle names os.system, which is not run"));
-  EXPECT_THAT(ErrorOf(FileOf("\x80\x02ios\nsystem\n.")),
+  EXPECT_THAT(TorchError(FileOf("\x80\x02ios\nsystem\n.")),
               HasSubstr("has the instruction 0x69 at byte 2"));
-  EXPECT_THAT(ErrorOf(FileOf("\x80\x01}.")), HasSubstr("is pickled by protocol 1"));
+  EXPECT_THAT(TorchError(FileOf("\x80\x01}.")), HasSubstr("is pickled by protocol 1"));
 }
 
 // Storages of any size and dtype, of which each tensor is a part.
 TEST(TorchFileTest, ReadsAnyPartsOfStorages) {
-  constexpr std::pair<const char*, const char*> kTypes[] = {
+  constexpr std::pair<const char*, const char*> kStorageTypes[] = {
       {"FloatStorage", "F32"}, {"HalfStorage", "F16"},  {"BFloat16Storage", "BF16"},
       {"LongStorage", "I64"},  {"BoolStorage", "BOOL"}, {"ByteStorage", "U8"}};
   std::mt19937 random(1);
@@ -132,7 +132,7 @@ TEST(TorchFileTest, ReadsAnyPartsOfStorages) {
     std::vector<std::string> datas(static_cast<std::size_t>(below(4)));
     std::string items;
     for (std::size_t i = 0; i < datas.size(); ++i) {
-      const auto& [type, dtype] = kTypes[below(std::ssize(kTypes))];
+      const auto& [type, dtype] = kStorageTypes[below(std::ssize(kStorageTypes))];
       const auto bytes = static_cast<std::int64_t>(DTypeBytes(dtype));
       const std::int64_t elements = below(40);
       for (std::int64_t b = 0; b < bytes * elements; ++b) {
@@ -160,57 +160,58 @@ TEST(TorchFileTest, ReadsAnyPartsOfStorages) {
     }
     zip.Add("x/data.pkl", Pickled::Dictionary(items));
     const std::string file = zip.Build(std::string(static_cast<std::size_t>(below(30)), 'c'));
-    const auto holds = Parse(file);
+    const auto holds = ParseTorchText(file);
     ASSERT_TRUE(holds.ok()) << holds.error().message;
     ExpectSame(*holds, expected);
     // Whatever is cut off is missed.
-    EXPECT_FALSE(Parse(file.substr(0, static_cast<std::size_t>(below(std::ssize(file))))).ok());
+    EXPECT_FALSE(
+        ParseTorchText(file.substr(0, static_cast<std::size_t>(below(std::ssize(file))))).ok());
   }
 }
 
 TEST(TorchFileTest, RefusesTensorsThatDoNotFitTheirStorage) {
-  EXPECT_EQ(ErrorOf(TensorFileOf(4, 0, {2, 2}, {2, 1})), "no error");
-  EXPECT_EQ(ErrorOf(TensorFileOf(4, 2, {2}, {1})), "no error");
-  EXPECT_THAT(ErrorOf(TensorFileOf(4, 3, {2}, {1})),
+  EXPECT_EQ(TorchError(TensorFileOf(4, 0, {2, 2}, {2, 1})), "no error");
+  EXPECT_EQ(TorchError(TensorFileOf(4, 2, {2}, {1})), "no error");
+  EXPECT_THAT(TorchError(TensorFileOf(4, 3, {2}, {1})),
               HasSubstr("a.bin: tensor 'a' has 2 elements from element 3 on of a storage of 4"));
-  EXPECT_THAT(ErrorOf(TensorFileOf(4, INT64_MAX, {2}, {1})), HasSubstr("of a storage of 4"));
-  EXPECT_THAT(ErrorOf(TensorFileOf(5, 0, {2}, {1})),
+  EXPECT_THAT(TorchError(TensorFileOf(4, INT64_MAX, {2}, {1})), HasSubstr("of a storage of 4"));
+  EXPECT_THAT(TorchError(TensorFileOf(5, 0, {2}, {1})),
               HasSubstr("is of a storage of 5 elements of 4 bytes, but '0' has 16 bytes"));
-  EXPECT_THAT(ErrorOf(TensorFileOf(4, 0, {INT64_MAX, INT64_MAX}, {1, 1})),
+  EXPECT_THAT(TorchError(TensorFileOf(4, 0, {INT64_MAX, INT64_MAX}, {1, 1})),
               HasSubstr("has the impossible shape"));
-  EXPECT_THAT(ErrorOf(TensorFileOf(4, 0, {4}, {0})), HasSubstr("by strides [0]"));
-  EXPECT_THAT(ErrorOf(TensorFileOf(4, 0, {2}, {1, 1})), HasSubstr("damaged"));
-  EXPECT_THAT(ErrorOf(TensorFileOf(4, 0, {-2}, {1})), HasSubstr("damaged"));
-  EXPECT_THAT(ErrorOf(FileOf(Pickled::Dictionary(
+  EXPECT_THAT(TorchError(TensorFileOf(4, 0, {4}, {0})), HasSubstr("by strides [0]"));
+  EXPECT_THAT(TorchError(TensorFileOf(4, 0, {2}, {1, 1})), HasSubstr("damaged"));
+  EXPECT_THAT(TorchError(TensorFileOf(4, 0, {-2}, {1})), HasSubstr("damaged"));
+  EXPECT_THAT(TorchError(FileOf(Pickled::Dictionary(
                   Pickled::Text("a") + Pickled::Tensor("FloatStorage", "1", 4, 0, {4}, {1})))),
               HasSubstr("is of the storage '1', which the file lacks"));
   const std::string tensor =
       Pickled::Text("a") + Pickled::Tensor("FloatStorage", "0", 4, 0, {4}, {1});
-  EXPECT_THAT(ErrorOf(FileOf(Pickled::Dictionary(tensor + tensor))),
+  EXPECT_THAT(TorchError(FileOf(Pickled::Dictionary(tensor + tensor))),
               HasSubstr("tensor 'a' is there twice"));
 }
 
 TEST(TorchFileTest, RefusesOtherFiles) {
-  EXPECT_THAT(ErrorOf(""), HasSubstr("a.bin: is no zip file, which torch.save writes"));
-  EXPECT_THAT(ErrorOf(std::string(100, 'x')), HasSubstr("is no zip file"));
+  EXPECT_THAT(TorchError(""), HasSubstr("a.bin: is no zip file, which torch.save writes"));
+  EXPECT_THAT(TorchError(std::string(100, 'x')), HasSubstr("is no zip file"));
   ZipBuilder zip;
   zip.Add("archive/data", "x");
-  EXPECT_THAT(ErrorOf(zip.Build()), HasSubstr("is a zip file with 0 members */data.pkl"));
+  EXPECT_THAT(TorchError(zip.Build()), HasSubstr("is a zip file with 0 members */data.pkl"));
   zip.Add("archive/data.pkl", Pickled::Dictionary(""));
-  EXPECT_EQ(ErrorOf(zip.Build()), "no error");
+  EXPECT_EQ(TorchError(zip.Build()), "no error");
   zip.Add("archive/byteorder", "big");
-  EXPECT_THAT(ErrorOf(zip.Build()), HasSubstr("has byteorder 'big'"));
+  EXPECT_THAT(TorchError(zip.Build()), HasSubstr("has byteorder 'big'"));
   zip.Add("archive/data", "x");
-  EXPECT_THAT(ErrorOf(zip.Build()), HasSubstr("has member 'archive/data' twice"));
+  EXPECT_THAT(TorchError(zip.Build()), HasSubstr("has member 'archive/data' twice"));
   ZipBuilder compressed;
   compressed.method = 8;
   compressed.Add("archive/data.pkl", "x");
-  EXPECT_THAT(ErrorOf(compressed.Build()),
+  EXPECT_THAT(TorchError(compressed.Build()),
               HasSubstr("member 'archive/data.pkl' is compressed or encrypted"));
   ZipBuilder encrypted;
   encrypted.flags = 1;
   encrypted.Add("archive/data.pkl", "x");
-  EXPECT_THAT(ErrorOf(encrypted.Build()), HasSubstr("is compressed or encrypted"));
+  EXPECT_THAT(TorchError(encrypted.Build()), HasSubstr("is compressed or encrypted"));
 }
 
 // Stacks that end, marks and places that are not there, dictionaries that contain themselves.
@@ -219,12 +220,13 @@ TEST(TorchFileTest, RefusesStrangePickles) {
        {"",     "\x80\x02", "\x80\x02.", "}",      "\x80\x02}", "u.",    "}u.",  "(u.",  "}(NNNu.",
         "s.",   "}Nu.",     "h\x05.",    "q\x05.", "t.",        "\x85.", "R.",   "))R.", "b.",
         "}Nb.", "Q.",       ")Q.",       "X\xff",  "}(NNu",     "\x93.", "\x94."}) {
-    EXPECT_THAT(ErrorOf(FileOf(pickle)), HasSubstr("the pickle is damaged at byte")) << pickle;
+    EXPECT_THAT(TorchError(FileOf(pickle)), HasSubstr("the pickle is damaged at byte")) << pickle;
   }
-  EXPECT_THAT(ErrorOf(FileOf("}q\x01(NNu.")), HasSubstr("a key is None"));
-  EXPECT_THAT(ErrorOf(FileOf("}q\x01(X\x01" + std::string(3, '\0') + "ah\x01u.")),
+  EXPECT_THAT(TorchError(FileOf("}q\x01(NNu.")), HasSubstr("a key is None"));
+  EXPECT_THAT(TorchError(FileOf("}q\x01(X\x01" + std::string(3, '\0') + "ah\x01u.")),
               HasSubstr("'a' is a dictionary"));
-  EXPECT_THAT(ErrorOf(FileOf(")" + std::string(10000, '\x85') + ".")), HasSubstr("it is a tuple"));
+  EXPECT_THAT(TorchError(FileOf(")" + std::string(10000, '\x85') + ".")),
+              HasSubstr("it is a tuple"));
 }
 
 // An instruction takes a byte, and what it makes a hundred.
@@ -239,7 +241,7 @@ TEST(TorchFileTest, RefusesPicklesThatWouldFillTheMemory) {
        {std::string(kBytes, '}'), std::string(kBytes, '('), "N" + std::string(kBytes, '\x94'),
         "N" + places, ")" + std::string(kBytes, '\x85')}) {
     const auto start = std::chrono::steady_clock::now();
-    EXPECT_THAT(ErrorOf(FileOf(pickle)), HasSubstr("has a pickle of more than"));
+    EXPECT_THAT(TorchError(FileOf(pickle)), HasSubstr("has a pickle of more than"));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
   }
 }

@@ -14,7 +14,7 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kMostDimensions = 8;
+constexpr std::size_t kMostPickledDimensions = 8;
 constexpr std::size_t kMostPickleBytes = 16 << 20;
 // What a pickle may keep: an instruction of one byte makes a value of a hundred. A tensor takes
 // about 30 values.
@@ -328,7 +328,7 @@ Status Unpickler::PersistentId() {
 
 std::optional<std::vector<std::int64_t>> Unpickler::Numbers(Id tuple) {
   const auto* items = As<Tuple>(tuple);
-  if (items == nullptr || items->items.size() > kMostDimensions) return std::nullopt;
+  if (items == nullptr || items->items.size() > kMostPickledDimensions) return std::nullopt;
   std::vector<std::int64_t> numbers;
   for (const Id item : items->items) {
     const auto* number = As<std::int64_t>(item);

@@ -24,7 +24,7 @@ struct AttentionWorker::Source {
 
 namespace {
 
-std::byte* Grow(Buffer* buffer, std::size_t bytes) {
+std::byte* GrowBytes(Buffer* buffer, std::size_t bytes) {
   if (buffer->bytes() < bytes) *buffer = Buffer(bytes);
   return buffer->data();
 }
@@ -60,14 +60,14 @@ void AttentionWorker::Reserve(int queries, const HeadShape& heads) {
   state_.queries = queries;
   state_.key_dim = heads.head_dim;
   state_.value_dim = heads.value_dim();
-  state_.q = Grow(&q_, most * key_width * sizeof(float));
-  state_.out = reinterpret_cast<float*>(Grow(&out_, most * width * sizeof(float)));
-  state_.sums = reinterpret_cast<float*>(Grow(&sums_, most * kPanel * sizeof(float)));
-  state_.maxima = reinterpret_cast<float*>(Grow(&maxima_, (most + kPanel) * sizeof(float)));
-  state_.hidden = reinterpret_cast<std::int32_t*>(Grow(&hidden_, most * sizeof(std::int32_t)));
-  state_.seen = reinterpret_cast<std::int32_t*>(Grow(&seen_, most * sizeof(std::int32_t)));
-  Grow(&gathered_keys_, kBlockSize * key_width * sizeof(float));
-  Grow(heads.latent > 0 ? &values_ : &gathered_values_, kBlockSize * width * sizeof(float));
+  state_.q = GrowBytes(&q_, most * key_width * sizeof(float));
+  state_.out = reinterpret_cast<float*>(GrowBytes(&out_, most * width * sizeof(float)));
+  state_.sums = reinterpret_cast<float*>(GrowBytes(&sums_, most * kPanel * sizeof(float)));
+  state_.maxima = reinterpret_cast<float*>(GrowBytes(&maxima_, (most + kPanel) * sizeof(float)));
+  state_.hidden = reinterpret_cast<std::int32_t*>(GrowBytes(&hidden_, most * sizeof(std::int32_t)));
+  state_.seen = reinterpret_cast<std::int32_t*>(GrowBytes(&seen_, most * sizeof(std::int32_t)));
+  GrowBytes(&gathered_keys_, kBlockSize * key_width * sizeof(float));
+  GrowBytes(heads.latent > 0 ? &values_ : &gathered_values_, kBlockSize * width * sizeof(float));
   std::memset(state_.out, 0, n * width * sizeof(float));
   std::memset(state_.sums, 0, n * kPanel * sizeof(float));
 }

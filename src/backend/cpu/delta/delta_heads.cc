@@ -6,7 +6,7 @@
 namespace foretoken::cpu {
 namespace {
 
-void Grow(std::int64_t floats, Buffer* buffer) {
+void GrowFloats(std::int64_t floats, Buffer* buffer) {
   const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
   if (buffer->bytes() < bytes) *buffer = Buffer(bytes);
 }
@@ -40,8 +40,8 @@ struct Made {
 void DeltaWorker::Run(const DeltaCall& call, const DeltaWalk& walk, int key_head) {
   const DeltaShape& shape = call.store.shape;
   const auto rows = static_cast<int>(call.plan.rows.size());
-  Grow(std::int64_t{rows} * shape.key_dim, &queries_);
-  Grow(std::int64_t{walk.kept_states()} * shape.key_dim * shape.value_dim, &kept_);
+  GrowFloats(std::int64_t{rows} * shape.key_dim, &queries_);
+  GrowFloats(std::int64_t{walk.kept_states()} * shape.key_dim * shape.value_dim, &kept_);
   inputs_.resize(static_cast<std::size_t>(shape.taps));
   shifted_.resize(inputs_.size());
   KeepInputs(call, key_head);

@@ -20,7 +20,7 @@ bool HasAvxVnni() {
 #endif
 
 // A set counts only where the operating system saves its registers on a switch of threads.
-std::vector<const cpu::QuantKernels*> Detect() {
+std::vector<const cpu::QuantKernels*> DetectQuantKernels() {
   std::vector<const cpu::QuantKernels*> kernels = {&cpu::portable::QuantTable()};
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -44,7 +44,7 @@ std::vector<const cpu::QuantKernels*> Detect() {
 }  // namespace
 
 const std::vector<const cpu::QuantKernels*>& AvailableQuantKernels() {
-  static const std::vector<const cpu::QuantKernels*> kernels = Detect();
+  static const std::vector<const cpu::QuantKernels*> kernels = DetectQuantKernels();
   return kernels;
 }
 

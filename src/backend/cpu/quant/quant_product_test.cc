@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/conformance_testing.h"
 #include "backend/cpu/quant/packing.h"
 #include "backend/cpu/quant/quant_testing.h"
 #include "backend/reference/quantized_product.h"
@@ -96,14 +97,6 @@ struct Weights {
   std::vector<std::byte> blocks;
   Buffer panels;
 };
-
-std::vector<float> Random(std::size_t count, std::uint32_t seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(generator);
-  return values;
-}
 
 std::vector<RowBlock> Quantize(const QuantKernels& kernels, const std::vector<float>& x, int rows) {
   const int inputs = static_cast<int>(x.size()) / rows;

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 constexpr std::uint32_t kF32 = 0;
 
 // A file of a model of width 8 with 5 tokens, but for the key that is left out.
-GgufBuilder Model(std::string_view without = "", std::string_view architecture = "llama") {
+GgufBuilder ModelFile(std::string_view without = "", std::string_view architecture = "llama") {
   GgufBuilder builder;
   builder.Text("general.architecture", architecture);
   const std::pair<std::string_view, std::uint32_t> kNumbers[] = {
@@ -45,7 +45,7 @@ GgufBuilder Model(std::string_view without = "", std::string_view architecture =
   return builder;
 }
 
-Result<nlohmann::json> Config(const GgufBuilder& builder) {
+Result<nlohmann::json> ConfigOf(const GgufBuilder& builder) {
   const std::string file = builder.File();
   FT_ASSIGN_OR_RETURN(const GgufContents contents,
                       ParseGguf(std::as_bytes(std::span(file)), "m.gguf"));
@@ -54,7 +54,7 @@ Result<nlohmann::json> Config(const GgufBuilder& builder) {
   return nlohmann::json::parse(text);
 }
 std::string Refusal(const GgufBuilder& builder) {
-  const auto config = Config(builder);
+  const auto config = ConfigOf(builder);
   return config.ok() ? "accepted" : config.error().message;
 }
 
@@ -85,20 +85,20 @@ TEST(GgufConfig, TensorsHaveOurNames) {
 }
 
 TEST(GgufConfig, ModelsWithExpertsHaveAFamilyAndNames) {
-  GgufBuilder builder = Model();
+  GgufBuilder builder = ModelFile();
   builder.Key("llama.expert_count", GgufType::kUint32, std::uint32_t{8});
   builder.Key("llama.expert_used_count", GgufType::kUint32, std::uint32_t{2});
-  const auto config = Config(builder);
+  const auto config = ConfigOf(builder);
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->at("model_type"), "mixtral");
   EXPECT_EQ(config->at("num_local_experts"), 8);
   EXPECT_EQ(config->at("num_experts_per_tok"), 2);
-  EXPECT_EQ(Config(Model())->at("model_type"), "llama");
+  EXPECT_EQ(ConfigOf(ModelFile())->at("model_type"), "llama");
   // Layers have experts where they have a router.
   EXPECT_EQ(config->at("mlp_only_layers"), nlohmann::json({0, 1}));
   builder.Tensor("blk.1.ffn_gate_inp.weight", {8, 8}, kF32, std::string(256, '\0'));
-  EXPECT_EQ(Config(builder)->at("mlp_only_layers"), nlohmann::json::array({0}));
-  EXPECT_FALSE(Config(Model())->contains("mlp_only_layers"));
+  EXPECT_EQ(ConfigOf(builder)->at("mlp_only_layers"), nlohmann::json::array({0}));
+  EXPECT_FALSE(ConfigOf(ModelFile())->contains("mlp_only_layers"));
 
   const auto same = [](const Family& family, bool gguf, std::string_view theirs,
                        std::string_view ours) {
@@ -128,7 +128,7 @@ TEST(GgufConfig, ModelsWithExpertsHaveAFamilyAndNames) {
 TEST(GgufConfig, AFileIsACheckpoint) {
   const TemporaryFolder folder;
   const std::string path = (folder.path() / "m.gguf").string();
-  GgufBuilder builder = Model();
+  GgufBuilder builder = ModelFile();
   const float norm[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   builder.Tensor("blk.1.attn_norm.weight", {8}, kF32,
                  std::string_view(reinterpret_cast<const char*>(norm), sizeof(norm)));
@@ -161,7 +161,7 @@ TEST(GgufConfig, AFileIsACheckpoint) {
 }
 
 TEST(GgufConfig, MetadataAreAConfiguration) {
-  const auto config = Config(Model());
+  const auto config = ConfigOf(ModelFile());
   ASSERT_TRUE(config.ok()) << config.error().message;
   const auto expected = nlohmann::json::parse(R"({
       "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 8,
@@ -174,35 +174,35 @@ TEST(GgufConfig, MetadataAreAConfiguration) {
 }
 
 TEST(GgufConfig, AWindowOfAttentionIsSeen) {
-  GgufBuilder builder = Model();
+  GgufBuilder builder = ModelFile();
   builder.Key("llama.attention.sliding_window", GgufType::kUint32, std::uint32_t{32});
-  EXPECT_EQ((*Config(builder))["sliding_window"], 32);
+  EXPECT_EQ((*ConfigOf(builder))["sliding_window"], 32);
 }
 
 TEST(GgufConfig, AWindowOfNoPositionsIsNone) {
-  GgufBuilder builder = Model();
+  GgufBuilder builder = ModelFile();
   builder.Key("llama.attention.sliding_window", GgufType::kUint32, std::uint32_t{0});
-  EXPECT_FALSE(Config(builder)->contains("sliding_window"));
+  EXPECT_FALSE(ConfigOf(builder)->contains("sliding_window"));
 }
 
 TEST(GgufConfig, PatternsOfWindowsAreNumbersOrLists) {
-  GgufBuilder number = Model();
+  GgufBuilder number = ModelFile();
   number.Key("llama.attention.sliding_window_pattern", GgufType::kUint32, std::uint32_t{3});
-  EXPECT_EQ((*Config(number))["sliding_window_pattern"], 3);
-  GgufBuilder text = Model();
+  EXPECT_EQ((*ConfigOf(number))["sliding_window_pattern"], 3);
+  GgufBuilder text = ModelFile();
   text.Text("llama.attention.sliding_window_pattern", "often");
   EXPECT_THAT(Refusal(text), HasSubstr("sliding_window_pattern must be an integer"));
 }
 
 // A number for each layer, as files of models have it of which some layers remember in a state.
 TEST(GgufConfig, CountsOfLayersMayBeNone) {
-  GgufBuilder builder = Model("llama.attention.head_count_kv");
+  GgufBuilder builder = ModelFile("llama.attention.head_count_kv");
   std::string counts;
   GgufBuilder::Append(&counts, static_cast<std::uint32_t>(GgufType::kUint32));
   GgufBuilder::Append<std::uint64_t>(&counts, 3);
   for (const std::uint32_t count : {0U, 0U, 2U}) GgufBuilder::Append(&counts, count);
   builder.Key("llama.attention.head_count_kv", GgufType::kArray, std::string_view(counts));
-  const auto config = Config(builder);
+  const auto config = ConfigOf(builder);
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->at("num_key_value_heads"), 2);
   EXPECT_EQ(config->at("num_key_value_heads_of_layers"), nlohmann::json({0, 0, 2}));
@@ -211,9 +211,9 @@ TEST(GgufConfig, CountsOfLayersMayBeNone) {
 TEST(GgufConfig, OllamasNames) {
   EXPECT_EQ(OurName(kQwen35, true, "blk.0.ssm_dt"), OurName(kQwen35, true, "blk.0.ssm_dt.bias"));
   EXPECT_EQ(NameInFile(kQwen35, true, OurName(kQwen35, true, "blk.0.ssm_dt")), "blk.0.ssm_dt.bias");
-  GgufBuilder builder = Model();
+  GgufBuilder builder = ModelFile();
   builder.Key("llama.rope.local.freq_base", GgufType::kFloat32, 5000.0F);
-  EXPECT_EQ(Config(builder)->at("rope_local_base_freq"), 5000);
+  EXPECT_EQ(ConfigOf(builder)->at("rope_local_base_freq"), 5000);
 }
 
 // Ollama's files of models that see leave out what all of them have.
@@ -228,7 +228,7 @@ TEST(GgufConfig, Gemma3RotatesAsItsMakersSay) {
     if (sees) builder.Key("gemma3.vision.block_count", GgufType::kUint32, std::uint32_t{27});
     if (said) builder.Key("gemma3.rope.scaling.factor", GgufType::kFloat32, 4.0F);
     builder.Tensor("token_embd.weight", {8, 5}, kF32, std::string(160, '\0'));
-    const auto config = Config(builder);
+    const auto config = ConfigOf(builder);
     EXPECT_TRUE(config.ok()) << config.error().message;
     return config->value("rope_scaling", nlohmann::json::object()).value("factor", 1.0);
   };
@@ -238,7 +238,7 @@ TEST(GgufConfig, Gemma3RotatesAsItsMakersSay) {
 }
 
 TEST(GgufConfig, YarnIsRead) {
-  GgufBuilder builder = Model();
+  GgufBuilder builder = ModelFile();
   builder.Text("llama.rope.scaling.type", "yarn");
   builder.Key("llama.rope.scaling.factor", GgufType::kFloat32, 4.0F);
   builder.Key("llama.rope.scaling.original_context_length", GgufType::kUint32, std::uint32_t{64});
@@ -247,53 +247,53 @@ TEST(GgufConfig, YarnIsRead) {
   const auto expected = nlohmann::json::parse(R"({
       "type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 16.0,
       "attention_factor": 1.1})");
-  EXPECT_EQ((*Config(builder))["rope_scaling"], expected);
+  EXPECT_EQ((*ConfigOf(builder))["rope_scaling"], expected);
 }
 
 TEST(GgufConfig, AFactorByItselfIsLinear) {
-  GgufBuilder builder = Model();
+  GgufBuilder builder = ModelFile();
   builder.Key("llama.rope.scaling.factor", GgufType::kFloat32, 4.0F);
-  EXPECT_EQ((*Config(builder))["rope_scaling"]["type"], "linear");
+  EXPECT_EQ((*ConfigOf(builder))["rope_scaling"]["type"], "linear");
 }
 
 TEST(GgufConfig, WhatIsNotComputedIsRefused) {
-  GgufBuilder builder = Model();
+  GgufBuilder builder = ModelFile();
   builder.Key("llama.attention.clamp_kqv", GgufType::kFloat32, 8.0F);
   EXPECT_EQ(Refusal(builder), "m.gguf: has llama.attention.clamp_kqv, which is not supported");
 }
 
 TEST(GgufConfig, AnLmHeadOfItsOwnIsSeen) {
-  GgufBuilder builder = Model();
+  GgufBuilder builder = ModelFile();
   builder.Tensor("output.weight", {8, 5}, kF32, std::string(160, '\0'));
-  EXPECT_EQ((*Config(builder))["tie_word_embeddings"], false);
+  EXPECT_EQ((*ConfigOf(builder))["tie_word_embeddings"], false);
 }
 
 TEST(GgufConfig, RotaryFactorsAreRead) {
-  GgufBuilder builder = Model();
+  GgufBuilder builder = ModelFile();
   const float factor = 8;
   builder.Tensor("rope_freqs.weight", {1}, kF32,
                  std::string_view(reinterpret_cast<const char*>(&factor), sizeof(factor)));
-  EXPECT_EQ((*Config(builder))["rope_scaling"].dump(), R"({"factors":[8.0],"type":"factors"})");
+  EXPECT_EQ((*ConfigOf(builder))["rope_scaling"].dump(), R"({"factors":[8.0],"type":"factors"})");
 }
 
 TEST(GgufConfig, DefectsAreNamedByTheirKeys) {
   for (const char* key :
        {"llama.embedding_length", "llama.feed_forward_length", "llama.block_count",
         "llama.attention.head_count", "llama.context_length"}) {
-    EXPECT_EQ(Refusal(Model(key)), std::string("m.gguf: lacks the key ") + key);
+    EXPECT_EQ(Refusal(ModelFile(key)), std::string("m.gguf: lacks the key ") + key);
   }
-  EXPECT_THAT(Refusal(Model("", "mamba")), HasSubstr("is of architecture 'mamba'"));
+  EXPECT_THAT(Refusal(ModelFile("", "mamba")), HasSubstr("is of architecture 'mamba'"));
   EXPECT_THAT(Refusal(GgufBuilder()), HasSubstr("is of architecture ''"));
-  GgufBuilder text = Model("llama.block_count");
+  GgufBuilder text = ModelFile("llama.block_count");
   text.Text("llama.block_count", "two");
   EXPECT_THAT(Refusal(text), HasSubstr("llama.block_count must be an integer"));
-  GgufBuilder yarn = Model();
+  GgufBuilder yarn = ModelFile();
   yarn.Text("llama.rope.scaling.type", "warn");
   EXPECT_THAT(Refusal(yarn),
               HasSubstr("llama.rope.scaling.type is warn, but only none, linear and yarn"));
   for (const float base : {0.0F, -1.0F, std::numeric_limits<float>::infinity(),
                            std::numeric_limits<float>::quiet_NaN()}) {
-    GgufBuilder odd = Model("llama.rope.freq_base");
+    GgufBuilder odd = ModelFile("llama.rope.freq_base");
     odd.Key("llama.rope.freq_base", GgufType::kFloat32, base);
     EXPECT_THAT(Refusal(odd), HasSubstr("llama.rope.freq_base is "));
   }

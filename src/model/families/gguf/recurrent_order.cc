@@ -125,14 +125,14 @@ class LayerArranger {
 };
 
 // Of all value heads, those that take the first key head come first: as they are.
-std::vector<int> InOrder(const DeltaShape& shape) {
+std::vector<int> HeadsInOrder(const DeltaShape& shape) {
   std::vector<int> order;
   for (int head = 0; head < shape.value_heads; ++head) order.push_back(head);
   return order;
 }
 
 // The first of each key head, then the second of each, and so on.
-std::vector<int> InTurns(const DeltaShape& shape) {
+std::vector<int> HeadsInTurns(const DeltaShape& shape) {
   const int of_key = shape.value_heads / shape.key_heads;
   std::vector<int> order;
   for (int i = 0; i < of_key; ++i) {
@@ -148,7 +148,7 @@ void ArrangeQwen3NextForGguf(Checkpoint* checkpoint, const ModelConfig& config) 
     const LayerSpec& layer = config.layers[static_cast<std::size_t>(i)];
     if (!layer.is_recurrent()) continue;
     LayerArranger arranger(i, layer.delta, checkpoint);
-    if (arranger.HasLogRates()) arranger.Rates(InOrder(layer.delta));
+    if (arranger.HasLogRates()) arranger.Rates(HeadsInOrder(layer.delta));
     if (arranger.HasTogether()) arranger.Apart();
   }
 }
@@ -159,7 +159,7 @@ void ArrangeQwen35ForGguf(Checkpoint* checkpoint, const ModelConfig& config) {
     if (!layer.is_recurrent()) continue;
     LayerArranger arranger(i, layer.delta, checkpoint);
     if (!arranger.HasLogRates() || !arranger.HasApart()) continue;
-    const std::vector<int> order = InTurns(layer.delta);
+    const std::vector<int> order = HeadsInTurns(layer.delta);
     arranger.Rates(order);
     arranger.Reorder(order);
   }
