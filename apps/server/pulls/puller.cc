@@ -32,21 +32,21 @@ bool Puller::Begin(std::string name, PullListener listener) {
 }
 
 void Puller::Run(const std::string& name, const PullListener& listener) {
-  using Clock = std::chrono::steady_clock;
   constexpr auto kBetween = std::chrono::milliseconds(100);  // Two lines of progress.
   bool too_large = false;
   std::uint64_t last_all = 0;
-  Clock::time_point next;
-  const PullHooks hooks{
-      .cancelled = [&] { return stop_ || too_large || listener.gone(); },
-      .progress =
-          [&](std::uint64_t done, std::uint64_t all) {
-            too_large = too_large || all > most_bytes_;
-            if (too_large || (Clock::now() < next && all == last_all && done < all)) return;
-            next = Clock::now() + kBetween;
-            last_all = all;
-            listener.progress(done, all);
-          }};
+  std::chrono::steady_clock::time_point next;
+  const PullHooks hooks{.cancelled = [&] { return stop_ || too_large || listener.gone(); },
+                        .progress =
+                            [&](std::uint64_t done, std::uint64_t all) {
+                              too_large = too_large || all > most_bytes_;
+                              if (too_large || (std::chrono::steady_clock::now() < next &&
+                                                all == last_all && done < all))
+                                return;
+                              next = std::chrono::steady_clock::now() + kBetween;
+                              last_all = all;
+                              listener.progress(done, all);
+                            }};
   const Result<bool> pulled = OrExhausted([&]() -> Result<bool> {
     FT_RETURN_IF_ERROR(pull_(name, hooks));
     return true;
