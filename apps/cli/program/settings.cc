@@ -54,7 +54,7 @@ std::vector<std::string> NamesBelow(CLI::App* root) {
   std::vector<std::string> names;
   CollectNames(root, &names);
   std::ranges::sort(names);
-  names.erase(std::ranges::unique(names).begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 
