@@ -1,4 +1,4 @@
-option(FORETOKEN_UNITY "Compile several files of a target in one go" OFF)
+option(FORETOKEN_UNITY "Compile several files of a target in one go" ON)
 
 # foretoken_unity(TARGET MOST)
 #
