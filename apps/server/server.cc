@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/exhaustion.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "server/access/foreign_pages.h"
 #include "server/access/loopback.h"
@@ -373,8 +374,9 @@ bool Server::KnowsHost(const HttpHead& head) const {
     host = host.substr(0, port);
   }
   const auto& more = options_.allow_hosts;
-  return IsLoopback(host) || SameHost(host, own) ||
-         std::ranges::any_of(more, [host](const auto& name) { return SameHost(host, name); });
+  return IsLoopback(host) || EqualIgnoringCase(host, own) ||
+         std::ranges::any_of(more,
+                             [host](const auto& name) { return EqualIgnoringCase(host, name); });
 }
 
 // What a browser asks before a page of another origin may call.

@@ -92,7 +92,6 @@ TEST(SelfKv, NothingIsAllocatedInSteadyState) {
   for (const int width : {1, 3}) {
     ExpectNoneInSteadyState({.mode = Mode::kSd, .batch = 2, .width = width}, draft);
   }
-  constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
   ExpectNoneInSteadyState({.mode = kStaged, .batch = 2}, draft);
 }
 

@@ -140,7 +140,7 @@ class DraftVariant {
   TemporaryFolder folder_;
 };
 
-/// That of them.
+/// A draft model of the bundled one's weights whose tokens are in reverse order.
 inline const DraftVariant& ReversedVariant() {
   static const DraftVariant variant(DraftVariant::Reversed());
   return variant;

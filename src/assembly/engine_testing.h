@@ -10,6 +10,7 @@
 #include "assembly/loaded_model.h"
 #include "assembly/make_engine.h"
 #include "engine/engine.h"
+#include "speculation/modes_testing.h"
 
 namespace foretoken {
 
@@ -130,10 +131,6 @@ inline std::vector<std::vector<Token>> TokensOf(const std::vector<Collector::Out
   for (const auto& output : outputs) tokens.push_back(output.tokens);
   return tokens;
 }
-
-inline constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
-inline constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
-inline constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
 
 /// The bundled target as a draft of itself.
 inline ModelSource SelfSource(const std::string& own) {

@@ -260,7 +260,6 @@ class OracleTreeDrafter : public Drafter {
 
 // One engine, sequences of every mode side by side, and each changes its mode as it goes.
 TEST(EqualityUnder, ChangingPlans) {
-  constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
   const std::vector<Mode> modes = {Mode::kSsd, Mode::kAr, Mode::kSd, Mode::kNgram, kSd2};
   DraftOptions second;  // The target itself.
   second.source = {.path = BundledModel("demo-target"), .weights = "q4_0"};

@@ -35,7 +35,6 @@ TEST(OfferedModes, AutoNeedsADraftForSdAndAFreeCoreForSsd) {
 }
 
 TEST(OfferedModes, EachFurtherDraftHasAModeOfItsOwn) {
-  constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
   const std::array drafts = {kDraft, kDraft};
   EXPECT_THAT(
       OfferedModes(std::array{Mode::kAuto}, drafts, {}, Device({0, 1})),

@@ -295,8 +295,6 @@ TEST(SelfKv, TheEngineAcceptsOfAnExitWhatItWouldWithItsOwn) {
 
 // As a first stage, with a helper; and beside texts, in whose tree it has a part.
 TEST(SelfKv, MembersEmitTheTokensOfAr) {
-  constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
-  constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
   const Decoded truth =
       DecodeBySelf(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, SelfDraft("exit=3"));
   for (const char* own : {"exit=3", "skip=a2,m3"}) {

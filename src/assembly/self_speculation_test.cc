@@ -268,7 +268,6 @@ class SelfSpeculation : public testing::TestWithParam<SelfCase> {
 };
 
 TEST_P(SelfSpeculation, EveryModeEmitsTheTokensOfAr) {
-  constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
   constexpr Mode kSd3{Schedule::kBefore, DrafterId::kModel3};
   const EngineConfig chain{.plan = {.lookahead = 4}, .max_batch = 3};
   const EngineConfig tree{.plan = {.lookahead = 5, .tree_width = 3, .max_nodes = 16},

@@ -9,8 +9,6 @@
 namespace foretoken {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
 class OrderedBuilder : public nlohmann::json_sax<OrderedJson> {
  public:
   OrderedJson Take() { return std::move(root_); }

@@ -5,9 +5,12 @@
 
 namespace foretoken {
 
-/// What nlohmann::ordered_json::parse makes of a text, a discarded value where it is no JSON, in a
+/// A JSON value whose objects keep the order of their members.
+using OrderedJson = nlohmann::ordered_json;
+
+/// What OrderedJson::parse makes of a text, a discarded value where it is no JSON, in a
 /// time that grows as the text does. That one looks at all earlier members of an object for each:
 /// minutes for a megabyte of short names.
-nlohmann::ordered_json ParseOrdered(std::string_view text);
+OrderedJson ParseOrdered(std::string_view text);
 
 }  // namespace foretoken

@@ -5,12 +5,9 @@
 #include <random>
 
 #include "planner/online_planner.h"
+#include "speculation/modes_testing.h"
 
 namespace foretoken {
-
-inline constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
-inline constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
-inline constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
 
 /// A machine and its models as they really are, which the planner sees only by its rounds.
 struct World {

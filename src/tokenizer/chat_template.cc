@@ -11,8 +11,6 @@
 namespace foretoken {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
 // Stands behind the content of a turn that the answer goes on with: what the template writes behind
 // it ends the turn.
 constexpr std::string_view kLastEnd = "[[the answer goes on here]]";

@@ -5,10 +5,10 @@
 #include <ctime>
 #include <utility>
 
+#include "json/ordered_json.h"
+
 namespace foretoken {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 // A function's name that no template has, in a chat.
 constexpr std::string_view kProbeName = "a_function_to_look_for";

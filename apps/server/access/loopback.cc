@@ -8,10 +8,8 @@
 
 namespace foretoken::server {
 
-bool SameHost(std::string_view a, std::string_view b) { return EqualIgnoringCase(a, b); }
-
 bool IsLoopback(std::string_view host) {
-  if (SameHost(host, "localhost")) return true;
+  if (EqualIgnoringCase(host, "localhost")) return true;
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   const std::string text(host);
   in_addr four;

@@ -4,9 +4,6 @@
 
 namespace foretoken::server {
 
-/// Whether two names are one host's, which capitals do not change.
-bool SameHost(std::string_view a, std::string_view b);
-
 /// Whether a host is the machine itself, whoever names it: localhost, an address of 127.0.0.0/8, or
 /// ::1, which may stand in brackets as in a URL. A name that only begins like one of these is not.
 bool IsLoopback(std::string_view host);

@@ -10,11 +10,10 @@
 
 #include "base/result.h"
 #include "foretoken/tokenizer.h"
+#include "json/ordered_json.h"
 #include "server/api/burst.h"
 
 namespace foretoken::server {
-
-using OrderedJson = nlohmann::ordered_json;
 
 /// The JSON as text; bytes that are not UTF-8 come out as U+FFFD.
 std::string Dump(const OrderedJson& json);
