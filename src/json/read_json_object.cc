@@ -32,8 +32,7 @@ std::string QuoteOtherNumbers(std::string_view text) {
 
 Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where) {
   auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() && (text.find("Infinity") != std::string_view::npos ||
-                              text.find("NaN") != std::string_view::npos)) {
+  if (json.is_discarded()) {
     json = nlohmann::json::parse(QuoteOtherNumbers(text), nullptr, /*allow_exceptions=*/false);
   }
   // The parser takes a NUL for the end of the text.

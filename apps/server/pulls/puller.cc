@@ -36,17 +36,16 @@ void Puller::Run(const std::string& name, const PullListener& listener) {
   bool too_large = false;
   std::uint64_t last_all = 0;
   std::chrono::steady_clock::time_point next;
+  const auto progress = [&](std::uint64_t done, std::uint64_t all) {
+    const auto now = std::chrono::steady_clock::now();
+    too_large = too_large || all > most_bytes_;
+    if (too_large || (now < next && all == last_all && done < all)) return;
+    next = now + kBetween;
+    last_all = all;
+    listener.progress(done, all);
+  };
   const PullHooks hooks{.cancelled = [&] { return stop_ || too_large || listener.gone(); },
-                        .progress =
-                            [&](std::uint64_t done, std::uint64_t all) {
-                              too_large = too_large || all > most_bytes_;
-                              if (too_large || (std::chrono::steady_clock::now() < next &&
-                                                all == last_all && done < all))
-                                return;
-                              next = std::chrono::steady_clock::now() + kBetween;
-                              last_all = all;
-                              listener.progress(done, all);
-                            }};
+                        .progress = progress};
   const Result<bool> pulled = OrExhausted([&]() -> Result<bool> {
     FT_RETURN_IF_ERROR(pull_(name, hooks));
     return true;
