@@ -64,7 +64,7 @@ class ClientCache {
   }
 
  private:
-  using Name = std::pair<std::string, std::string>;  // Of a client, and the value's id.
+  using Name = std::pair<std::string, std::string>;  // A client's name, and a value's id.
   struct Entry {
     Name name;
     std::shared_ptr<const Value> value;

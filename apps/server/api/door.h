@@ -17,9 +17,9 @@ namespace foretoken::server {
 /// A reply that has ended, as later requests may go on with it.
 struct WholeReply {
   std::string json;
-  std::vector<ChatMessage> turns;  ///< Of a chat, that its answer is.
-  std::map<std::string, std::string>
-      items;  ///< The answer's parts by their ids: JSON for an input.
+  std::vector<ChatMessage> turns;  ///< The turns of a chat that its answer is.
+  /// The parts of its answer by their ids, as the JSON that an input has of them.
+  std::map<std::string, std::string> items;
 };
 
 /// What every reply to one request shares.

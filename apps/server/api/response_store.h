@@ -27,8 +27,8 @@ struct KeptResponse {
 class ResponseStore {
  public:
   struct Limits {
-    std::size_t client_bytes = std::size_t{16} << 20;  ///< Of the conversations of one client.
-    std::size_t bytes = std::size_t{256} << 20;        ///< Of all.
+    std::size_t client_bytes = std::size_t{16} << 20;  ///< What one client's conversations take.
+    std::size_t bytes = std::size_t{256} << 20;        ///< What all take.
     std::size_t client_item_bytes = std::size_t{8} << 20;
     std::size_t item_bytes = std::size_t{128} << 20;
   };

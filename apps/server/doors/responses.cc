@@ -145,7 +145,7 @@ class ItemReader {
 
   std::vector<ChatMessage>* messages_;
   decltype(ApiDefaults::kept_item) kept_item_;
-  OrderedJson calls_ = OrderedJson::array();  // Of the latest turn that has any.
+  OrderedJson calls_ = OrderedJson::array();  // The calls of the latest turn that has any.
   std::size_t turn_ = 0;                      // How many turns there were with it.
   std::set<std::string> referred_;
 };

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxPlaces = 20000;
 constexpr std::size_t kMaxLookStates = 8000;
-constexpr std::size_t kMaxPatternWork = 5'000'000;  // Of all that is done for one pattern.
+constexpr std::size_t kMaxPatternWork = 5'000'000;  // All that is done for one pattern.
 
 // A nondeterministic automaton for a pattern. It is built back to front: each part is compiled
 // knowing where it goes on, so that a look-ahead can be intersected with all that follows it.

@@ -17,7 +17,7 @@ inline constexpr int kMaxHeadDim = 1 << 10;
 inline constexpr int kMaxExperts = 1 << 10;
 inline constexpr int kMaxVocabulary = 1 << 22;
 inline constexpr int kMaxPositions = 1 << 20;
-// Of what bounds logits softly.
+// What a soft cap of logits may be.
 inline constexpr double kLeastSoftCap = 1e-6;
 inline constexpr double kMostSoftCap = 1e6;
 
