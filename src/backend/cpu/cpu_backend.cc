@@ -229,7 +229,8 @@ class CpuBackend final : public Backend {
   void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
                  int layer, const float* qkv, const KvStore& kv, float* out) override {
     const int rows = static_cast<int>(plan.rows.size());
-    const int rows_at_once = std::max(1, cpu::kQueryRows / (heads.heads / heads.kv_heads));
+    const int group = heads.heads / heads.kv_heads;
+    const int rows_at_once = std::max(1, cpu::kQueryRows / group);
     std::int64_t cost = 0;
     ranges_.clear();
     for (int row = 0; row < rows; ++row) {
@@ -246,6 +247,9 @@ class CpuBackend final : public Backend {
     }
     const cpu::AttentionCall call{plan, heads, rule, qkv, {kv, layer, kv_format_}, out};
     const auto tasks = static_cast<std::int64_t>(ranges_.size()) * heads.kv_heads;
+    // Which worker meets which task is chance, and one of the pool could not say that there is no
+    // room: each gets it here, for the largest task.
+    for (cpu::AttentionWorker& worker : attention_) worker.Grow(rows_at_once * group, heads);
     const auto run = [&](int worker, std::int64_t task) {
       const RowRange range = ranges_[static_cast<std::size_t>(task / heads.kv_heads)];
       attention_[static_cast<std::size_t>(worker)].Run(call, range.begin, range.end,

@@ -24,9 +24,8 @@ struct AttentionWorker::Source {
 
 namespace {
 
-std::byte* GrowBytes(Buffer* buffer, std::size_t bytes) {
+void GrowBytes(Buffer* buffer, std::size_t bytes) {
   if (buffer->bytes() < bytes) *buffer = Buffer(bytes);
-  return buffer->data();
 }
 
 // The slot of logical position `position`.
@@ -51,23 +50,32 @@ KvStore::Begin BeginOf(const KvShape& shape, std::size_t layers, KvFormat format
   return begin;
 }
 
-void AttentionWorker::Reserve(int queries, const HeadShape& heads) {
+void AttentionWorker::Grow(int queries, const HeadShape& heads) {
   const auto n = static_cast<std::size_t>(queries);
-  // Which worker meets the largest task is chance: each makes room for it at once.
-  const std::size_t most = std::max<std::size_t>(n, kQueryRows);
   const auto key_width = static_cast<std::size_t>(PadToChunk(heads.head_dim));
+  const auto width = static_cast<std::size_t>(PadToChunk(heads.value_dim()));
+  GrowBytes(&q_, n * key_width * sizeof(float));
+  GrowBytes(&out_, n * width * sizeof(float));
+  GrowBytes(&sums_, n * kPanel * sizeof(float));
+  GrowBytes(&maxima_, (n + kPanel) * sizeof(float));
+  GrowBytes(&hidden_, n * sizeof(std::int32_t));
+  GrowBytes(&seen_, n * sizeof(std::int32_t));
+  GrowBytes(&gathered_keys_, kBlockSize * key_width * sizeof(float));
+  GrowBytes(heads.latent > 0 ? &values_ : &gathered_values_, kBlockSize * width * sizeof(float));
+}
+
+void AttentionWorker::Clear(int queries, const HeadShape& heads) {
+  const auto n = static_cast<std::size_t>(queries);
   const auto width = static_cast<std::size_t>(PadToChunk(heads.value_dim()));
   state_.queries = queries;
   state_.key_dim = heads.head_dim;
   state_.value_dim = heads.value_dim();
-  state_.q = GrowBytes(&q_, most * key_width * sizeof(float));
-  state_.out = reinterpret_cast<float*>(GrowBytes(&out_, most * width * sizeof(float)));
-  state_.sums = reinterpret_cast<float*>(GrowBytes(&sums_, most * kPanel * sizeof(float)));
-  state_.maxima = reinterpret_cast<float*>(GrowBytes(&maxima_, (most + kPanel) * sizeof(float)));
-  state_.hidden = reinterpret_cast<std::int32_t*>(GrowBytes(&hidden_, most * sizeof(std::int32_t)));
-  state_.seen = reinterpret_cast<std::int32_t*>(GrowBytes(&seen_, most * sizeof(std::int32_t)));
-  GrowBytes(&gathered_keys_, kBlockSize * key_width * sizeof(float));
-  GrowBytes(heads.latent > 0 ? &values_ : &gathered_values_, kBlockSize * width * sizeof(float));
+  state_.q = q_.data();
+  state_.out = out_.as<float>();
+  state_.sums = sums_.as<float>();
+  state_.maxima = maxima_.as<float>();
+  state_.hidden = hidden_.as<std::int32_t>();
+  state_.seen = seen_.as<std::int32_t>();
   std::memset(state_.out, 0, n * width * sizeof(float));
   std::memset(state_.sums, 0, n * kPanel * sizeof(float));
 }
@@ -93,7 +101,7 @@ void AttentionWorker::Begin(const AttentionRule& rule, int group, int kv_head) {
 void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_head) {
   const HeadShape& heads = call.heads;
   const int group = heads.heads / heads.kv_heads;
-  Reserve((end - begin) * group, heads);
+  Clear((end - begin) * group, heads);
   Begin(call.rule, group, kv_head);
   std::int32_t first = std::numeric_limits<std::int32_t>::max();
   std::int32_t last = 0;

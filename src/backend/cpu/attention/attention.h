@@ -69,13 +69,16 @@ class AttentionWorker {
   AttentionWorker(const Kernels& kernels, KvFormat format)
       : ops_(kernels.attention[static_cast<std::size_t>(format)]), finish_(kernels.finish) {}
 
-  /// Rows [begin, end) of the plan, all of one sequence.
+  /// Makes room for calls of Run with up to so many queries: rows times heads that share keys.
+  void Grow(int queries, const HeadShape& heads);
+
+  /// Rows [begin, end) of the plan, all of one sequence; there is room for their queries.
   void Run(const AttentionCall& call, int begin, int end, int kv_head);
 
  private:
   struct Source;
 
-  void Reserve(int queries, const HeadShape& heads);
+  void Clear(int queries, const HeadShape& heads);
   void Begin(const AttentionRule& rule, int group, int kv_head);
   // Where `chunk` lies if `row` has it on the trunk, else null.
   static KvChunk TrunkChunk(const AttentionCall& call, const RowPlace& row, int kv_head, int chunk);

@@ -37,13 +37,17 @@ struct Made {
 
 }  // namespace
 
-void DeltaWorker::Run(const DeltaCall& call, const DeltaWalk& walk, int key_head) {
+void DeltaWorker::Grow(const DeltaCall& call, const DeltaWalk& walk) {
   const DeltaShape& shape = call.store.shape;
-  const auto rows = static_cast<int>(call.plan.rows.size());
-  GrowFloats(std::int64_t{rows} * shape.key_dim, &queries_);
+  GrowFloats(std::ssize(call.plan.rows) * shape.key_dim, &queries_);
   GrowFloats(std::int64_t{walk.kept_states()} * shape.key_dim * shape.value_dim, &kept_);
   inputs_.resize(static_cast<std::size_t>(shape.taps));
   shifted_.resize(inputs_.size());
+}
+
+void DeltaWorker::Run(const DeltaCall& call, const DeltaWalk& walk, int key_head) {
+  const DeltaShape& shape = call.store.shape;
+  const auto rows = static_cast<int>(call.plan.rows.size());
   KeepInputs(call, key_head);
   for (int row = 0; row < rows; ++row) ConvolveRow(call, row, key_head);
   VisitValueHeads(shape, key_head, [&](int head) { RunValueHead(call, walk, head); });
@@ -144,6 +148,9 @@ DeltaPass::DeltaPass(const DeltaKernels& kernels, int workers) {
 
 std::int64_t DeltaPass::Plan(const DeltaCall& call) {
   walk_.Plan(call.plan, call.places, call.layer, &call.store);
+  // Which workers come is chance, and an allocation that fails on a thread of the pool could not be
+  // reported.
+  for (DeltaWorker& worker : workers_) worker.Grow(call, walk_);
   return std::ssize(walk_.steps()) * call.store.shape.state_width();
 }
 

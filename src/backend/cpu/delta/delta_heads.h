@@ -26,7 +26,10 @@ class DeltaWorker {
  public:
   explicit DeltaWorker(const DeltaKernels& kernels) : kernels_(&kernels) {}
 
-  /// `walk` has planned the call.
+  /// Makes room for Run with this call, which `walk` has planned.
+  void Grow(const DeltaCall& call, const DeltaWalk& walk);
+
+  /// Does its part of a call for which there is room.
   void Run(const DeltaCall& call, const DeltaWalk& walk, int key_head);
 
  private:

@@ -37,6 +37,7 @@ void MatrixProducts::MatMulMaxima(const Matrix& weights, const float* x, int row
   constexpr std::int64_t kGroupPanels = kLogitGroup / kPanel;
   if (rows == 0) return;
   FT_CHECK(weights.bands.size() == 1, "a matrix of {} formats", weights.bands.size());
+  GrowRooms(weights);
   QuantizeInputs(weights, x, rows);
   const std::int64_t groups = Logits::Groups(weights.outputs);
   const std::int64_t panels = PanelsOf(weights);
@@ -63,6 +64,7 @@ void MatrixProducts::MatMulMaxima(const Matrix& weights, const float* x, int row
 // each group has.
 void MatrixProducts::MatMulGroups(const Matrix& stack, std::span<const RowGroup> groups,
                                   const float* bias, const float* x, float* y) {
+  GrowRooms(stack);
   QuantizeGroups(stack, groups, x);
   std::int64_t cost = 0;
   for (const RowGroup& group : groups) {
@@ -92,6 +94,7 @@ void MatrixProducts::MatMulGroups(const Matrix& stack, std::span<const RowGroup>
 
 void MatrixProducts::MatMul(const Matrix& weights, const float* x, int rows, bool add, float* y) {
   if (rows == 0) return;
+  GrowRooms(weights);
   QuantizeInputs(weights, x, rows);
   const Product product{weights, 0, x, row_blocks_.as<RowBlock>(), rows, y, add};
   ShareWork(pool_, PanelsOf(weights), CostOf(weights, rows),
@@ -134,6 +137,22 @@ void MatrixProducts::GrowRowBlocks(int rows, int inputs) {
   const std::size_t bytes = RowBlocks(rows, inputs) * sizeof(RowBlock);
   if (row_blocks_.bytes() < bytes) row_blocks_ = Buffer(bytes);
 }
+
+void MatrixProducts::GrowRooms(const Matrix& weights) {
+  const auto inputs = static_cast<std::size_t>(weights.inputs);
+  const std::size_t rows = sizeof(float) * kPackRows * PadToChunk(static_cast<int>(inputs));
+  std::size_t panel = 0;
+  if (!weights.borrowed.empty()) {
+    for (const MatrixBand& band : weights.bands) {
+      panel = std::max(panel, PanelBytes(band.format, weights.inputs) + inputs * sizeof(float));
+    }
+  }
+  for (Room& room : rooms_) {
+    if (room.rows.bytes() < rows) room.rows = Buffer(rows);
+    if (room.panel.bytes() < panel) room.panel = Buffer(panel);
+  }
+}
+
 RowBlock* MatrixProducts::BlocksOf(const Matrix& stack, const RowGroup& group) {
   if (row_blocks_.bytes() == 0) return nullptr;
   return row_blocks_.as<RowBlock>() + RowBlocks(group.begin, static_cast<int>(stack.inputs));
@@ -142,9 +161,6 @@ RowBlock* MatrixProducts::BlocksOf(const Matrix& stack, const RowGroup& group) {
 // The product for panels [begin, end) of all bands, by one worker.
 void MatrixProducts::MultiplyPanels(const Product& product, std::int64_t begin, std::int64_t end,
                                     Room* room) {
-  const auto inputs = static_cast<int>(product.weights.inputs);
-  const std::size_t bytes = sizeof(float) * kPackRows * PadToChunk(inputs);
-  if (room->rows.bytes() < bytes) room->rows = Buffer(bytes);
   VisitBands(product.weights, begin, end,
              [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
                const Panels panels{band, static_cast<int>(from), static_cast<int>(to)};
@@ -186,11 +202,7 @@ void MatrixProducts::MultiplyBorrowed(const Product& product, const Panels& pane
   const MatrixBand& band = panels.band;
   const auto inputs = static_cast<std::size_t>(product.weights.inputs);
   const std::size_t bytes = PanelBytes(band.format, product.weights.inputs);
-  Buffer& panel_room = room->panel;
-  if (panel_room.bytes() < bytes + inputs * sizeof(float)) {
-    panel_room = Buffer(bytes + inputs * sizeof(float));
-  }
-  std::byte* const packed = panel_room.data();
+  std::byte* const packed = room->panel.data();
   const std::span row(reinterpret_cast<float*>(packed + bytes), inputs);
   // Kernels read whole chunks of inputs.
   if (inputs % kChunk != 0) std::fill_n(packed, bytes, std::byte{0});

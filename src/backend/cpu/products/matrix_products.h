@@ -62,6 +62,9 @@ class MatrixProducts {
   void QuantizeInputs(const Matrix& weights, const float* x, int rows);
   void QuantizeGroups(const Matrix& stack, std::span<const RowGroup> groups, const float* x);
   void GrowRowBlocks(int rows, int inputs);
+  // Every worker gets the room for products with `weights` before they share them: which workers
+  // come is chance, and an allocation that fails on a thread of the pool could not be reported.
+  void GrowRooms(const Matrix& weights);
   RowBlock* BlocksOf(const Matrix& stack, const RowGroup& group);
   void MultiplyPanels(const Product& product, std::int64_t begin, std::int64_t end, Room* room);
   static void FillWithBias(const Product& product, const Panels& panels);
