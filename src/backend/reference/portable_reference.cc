@@ -1,4 +1,4 @@
-// The portable arithmetic in plain loops: what docs/understand/arithmetic.md says, one number at a
+// The portable arithmetic in plain loops: what docs/develop/arithmetic.md says, one number at a
 // time.
 
 #include <algorithm>

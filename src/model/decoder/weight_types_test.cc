@@ -133,7 +133,7 @@ TEST_P(WeightTypes, Float32LogitsAgree) {
 }
 
 // Inputs of products are rounded to 8 bits, by half a percent of their size
-// (docs/understand/arithmetic.md), or to BF16, by a sixth of one, where weights are no blocks. A
+// (docs/develop/arithmetic.md), or to BF16, by a sixth of one, where weights are no blocks. A
 // dozen products lie behind a logit.
 TEST_P(WeightTypes, PortableLogitsAgree) {
   EXPECT_LT(Error(LogitsOf(MakePortableReference().get())), IsQuantized(GetParam()) ? 0.03 : 0.01);

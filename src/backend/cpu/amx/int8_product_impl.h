@@ -5,7 +5,7 @@
 //
 // Every group of inputs has scales of its own, so a tile product is as deep as a group: 32 or 16
 // inputs of up to 16 rows, by 16 outputs. Its integers are stored, and vectors scale and add them
-// as docs/understand/arithmetic.md says, a row and 16 outputs at a time.
+// as docs/develop/arithmetic.md says, a row and 16 outputs at a time.
 
 #include "backend/cpu/amx/tile_shapes.h"
 #include "backend/cpu/quant/panels_impl.h"

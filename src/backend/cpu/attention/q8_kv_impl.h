@@ -1,7 +1,7 @@
 #pragma once
 
 // Keys and values as integers of 8 bits with a scale for 32 of them: how they lie in a chunk, and
-// the products of attention, which read the integers as they are (docs/understand/arithmetic.md).
+// the products of attention, which read the integers as they are (docs/develop/arithmetic.md).
 // Queries and probabilities become integers of 16 bits, so that sums of products are exact. Include
 // after a vec_*.h.
 

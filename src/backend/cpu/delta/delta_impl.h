@@ -1,6 +1,6 @@
 #pragma once
 
-// What heads of gated delta layers compute, in the order that docs/understand/arithmetic.md fixes.
+// What heads of gated delta layers compute, in the order that docs/develop/arithmetic.md fixes.
 // Include after kernels_impl.h.
 
 #include "backend/cpu/kernels_impl.h"
