@@ -37,6 +37,9 @@ name in the file is an error.
 
 **Text files** (prompts, grammars, schemas, templates, settings, keys) are UTF-8, with or without a \
 byte order mark, or UTF-16 with one. Lines may end in CR LF.
+
+**On a terminal**, control characters that a model writes are shown as pictures (`\u241b`), so that \
+no text commands the terminal. A file or a pipe gets them as they are.
 """
 
 
