@@ -282,7 +282,7 @@ void AddServedModelsOptions(CLI::App* command, ServeOptions* options) {
       ->check(Between(0.001, 1e6));
   add("--allow-pull", &options->allow_pull,
       "Let clients have models fetched from the hub by their names, through Ollama's /api/pull, "
-      "which are then served (docs/look_up/api.md says what that means)");
+      "which are then served (docs/do/run_a_server.md says what that means)");
   add("--pull-limit", &options->pull_gb, "GB",
       "Gigabytes that such a model may have at most (default 100)")
       ->check(Between(0.001, 1e6));
