@@ -35,11 +35,11 @@ The command line counts more than a variable, and a variable more than the file.
 command cannot use, because it needs or excludes another option, is left out there. An unknown \
 name in the file is an error.
 
-**Text files** (prompts, grammars, schemas, templates, settings, keys) are UTF-8, with or without a \
-byte order mark, or UTF-16 with one. Lines may end in CR LF.
+**Text files** (prompts, grammars, schemas, templates, settings, keys) are UTF-8, with or without \
+a byte order mark, or UTF-16 with one. Lines may end in CR LF.
 
-**On a terminal**, control characters that a model writes are shown as pictures (`\u241b`), so that \
-no text commands the terminal. A file or a pipe gets them as they are.
+**On a terminal**, control characters that a model writes are shown as pictures (`\u241b`), so \
+that no text commands the terminal. A file or a pipe gets them as they are.
 """
 
 
