@@ -46,7 +46,8 @@ struct DraftOptions {
   LoadProgress progress;   ///< Of its weights; may be null.
 };
 
-/// A draft that is trained on what its engine decodes, while it decodes (docs/training.md).
+/// A draft that is trained on what its engine decodes, while it decodes
+/// (docs/do/train_a_drafter.md).
 struct LearningOptions {
   std::string folder;  ///< Where captures are written and a trainer puts what it has made.
   std::size_t capture_bytes = std::size_t{1} << 30;  ///< That captures may take; older ones go.
