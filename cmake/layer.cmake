@@ -1,12 +1,14 @@
-# foretoken_layer(NAME DEPENDS layers... LIBRARIES targets... SERIAL_TESTS filter)
+# foretoken_layer(FOLDER DEPENDS layers... LINKS layers... LIBRARIES targets... SERIAL_TESTS filter)
 #
-# One folder of src/ is one layer and one static library foretoken_NAME, made of all its .cc files;
-# *_test.cc files become the test program NAME_test. DEPENDS names the layers below that it may
-# include: tools/check_layers.py reads this declaration and checks every #include against it. Tests
-# that the filter matches, in the form of --gtest_filter, run with no other test beside them.
-function(foretoken_layer NAME)
-  cmake_parse_arguments(LAYER "" "" "DEPENDS;LIBRARIES;SERIAL_TESTS" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cc)
+# FOLDER of src/, "core/kv", is one layer and one static library, foretoken_kv, made of all its .cc
+# files; *_test.cc files become the test program kv_test. DEPENDS names the layers below that it may
+# include, and LINKS those that implement public headers which it includes: tools/check_layers.py
+# reads this declaration and checks every #include against it. Tests that the filter matches, in the
+# form of --gtest_filter, run with no other test beside them.
+function(foretoken_layer FOLDER)
+  cmake_parse_arguments(LAYER "" "" "DEPENDS;LINKS;LIBRARIES;SERIAL_TESTS" ${ARGN})
+  get_filename_component(NAME ${FOLDER} NAME)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${FOLDER}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -20,7 +22,8 @@ function(foretoken_layer NAME)
   endif()
   target_include_directories(foretoken_${NAME} ${scope} ${PROJECT_SOURCE_DIR}/src
                                                      ${PROJECT_SOURCE_DIR}/include)
-  foreach(layer ${LAYER_DEPENDS})
+  foreach(layer ${LAYER_DEPENDS} ${LAYER_LINKS})
+    get_filename_component(layer ${layer} NAME)
     target_link_libraries(foretoken_${NAME} ${scope} foretoken_${layer})
   endforeach()
   target_link_libraries(foretoken_${NAME} ${scope} fmt::fmt Threads::Threads ${LAYER_LIBRARIES})
@@ -33,37 +36,47 @@ function(foretoken_layer NAME)
     foretoken_unity(foretoken_${NAME} 8)
   endif()
 
-  if(FORETOKEN_BUILD_TESTS AND tests)
-    add_executable(${NAME}_test ${tests})
-    target_link_libraries(${NAME}_test PRIVATE foretoken_${NAME} GTest::gmock GTest::gtest
-                                               GTest::gtest_main)
-    # What is tested is optimised in full; the tests themselves build a third faster at -O1.
-    target_compile_options(${NAME}_test PRIVATE $<$<CONFIG:Release>:-O1>)
-    target_compile_definitions(${NAME}_test PRIVATE
-      FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    if(NAME STREQUAL base)
-      foretoken_precompile(base_test HEADERS <gmock/gmock.h> <gtest/gtest.h>)
-    else()
-      foretoken_precompile(${NAME}_test LIKE base_test)
-    endif()
-    foretoken_unity(${NAME}_test 5)
-    if(LAYER_SERIAL_TESTS)
-      gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST TEST_FILTER "${LAYER_SERIAL_TESTS}"
-                           PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE)
-      set(others TEST_FILTER "-${LAYER_SERIAL_TESTS}")
-    endif()
-    gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST ${others} PROPERTIES TIMEOUT 300)
+  if(tests)
+    foretoken_unit_tests(${NAME}_test TESTS ${tests} LIBRARIES foretoken_${NAME}
+                         SERIAL_TESTS ${LAYER_SERIAL_TESTS})
   endif()
+endfunction()
+
+# foretoken_unit_tests(PROGRAM TESTS files... LIBRARIES targets... SERIAL_TESTS filter)
+#
+# The test program PROGRAM, made of files with GoogleTest's tests. The precompiled headers are those
+# of base_test, the first one.
+function(foretoken_unit_tests PROGRAM)
+  if(NOT FORETOKEN_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(UNIT "" "" "TESTS;LIBRARIES;SERIAL_TESTS" ${ARGN})
+  add_executable(${PROGRAM} ${UNIT_TESTS})
+  target_link_libraries(${PROGRAM} PRIVATE ${UNIT_LIBRARIES} GTest::gmock GTest::gtest
+                                           GTest::gtest_main)
+  # What is tested is optimised in full; the tests themselves build a third faster at -O1.
+  target_compile_options(${PROGRAM} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_definitions(${PROGRAM} PRIVATE FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(PROGRAM STREQUAL base_test)
+    foretoken_precompile(base_test HEADERS <gmock/gmock.h> <gtest/gtest.h>)
+  else()
+    foretoken_precompile(${PROGRAM} LIKE base_test)
+  endif()
+  foretoken_unity(${PROGRAM} 5)
+  if(UNIT_SERIAL_TESTS)
+    gtest_discover_tests(${PROGRAM} DISCOVERY_MODE PRE_TEST TEST_FILTER "${UNIT_SERIAL_TESTS}"
+                         PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE)
+    set(others TEST_FILTER "-${UNIT_SERIAL_TESTS}")
+  endif()
+  gtest_discover_tests(${PROGRAM} DISCOVERY_MODE PRE_TEST ${others} PROPERTIES TIMEOUT 300)
 endfunction()
 
 # foretoken_room(FOLDER DEPENDS layers and earlier rooms...)
 #
-# What a folder of apps/, bench/ or tests/ may include. It builds nothing: tools/check_layers.py
-# reads the declaration.
+# What a folder of apps/, bench/ or tests/ may include, named by its path from the root. It builds
+# nothing: tools/check_layers.py reads the declaration.
 function(foretoken_room FOLDER)
-  cmake_parse_arguments(ROOM "" "" "DEPENDS" ${ARGN})
-  if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/apps/${FOLDER} AND
-     NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${FOLDER})
+  if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${FOLDER})
     message(FATAL_ERROR "foretoken_room(${FOLDER}): there is no such folder")
   endif()
 endfunction()

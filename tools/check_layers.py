@@ -2,11 +2,14 @@
 """Checks that every folder includes only the folders that it may.
 
 The truth is in the CMake files, bottom-up, so that there is no cycle:
-- src/CMakeLists.txt: foretoken_layer(NAME DEPENDS ...) lets the layer src/NAME include itself and
-  the layers it names, and no others.
-- apps/CMakeLists.txt and those of bench, tests and examples: foretoken_room(NAME DEPENDS ...) does
-  the same for a folder below them, which may name layers and earlier rooms. A room's folder
-  includes what lies in folders of its own that are no rooms.
+- src/CMakeLists.txt: foretoken_layer(FOLDER DEPENDS ...) lets the layer src/FOLDER include itself
+  and the layers it names, and no others.
+- apps/CMakeLists.txt and those of bench, tests and examples: foretoken_room(FOLDER DEPENDS ...) does
+  the same for a folder, which may name layers and earlier rooms. A room's folder includes what lies
+  in folders of its own that are no rooms.
+Above the folders stand the wings: `core` and `text` name nothing of each other, and neither of them
+nor apps/foretoken, the program, names what WINGS does not let it.
+A folder that is named and of which nothing is included is refused too: names are to be believed.
 Everybody may include the public headers, include/foretoken, which include each other and the
 standard library only.
 """
@@ -18,7 +21,14 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PUBLIC = "foretoken"
 DECLARATION = re.compile(r"foretoken_(layer|room)\s*\(([^)]*)\)")
-SECTIONS = ("DEPENDS", "LIBRARIES", "SERIAL_TESTS")
+SECTIONS = ("DEPENDS", "LINKS", "LIBRARIES", "SERIAL_TESTS")
+# What a wing may name, by beginnings; folders of no wing may name everything.
+WINGS = {
+    "core/": ("base", "json", "core/"),
+    "text/": ("base", "json", "text/"),
+    "door/": ("base", "json", "core/", "text/", "door/"),
+    "apps/foretoken": ("base", "json", "core/", "text/", "door/", "apps/foretoken"),
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s*("[^"]+"|<[^>]+>)', re.MULTILINE)
 SOURCES = (".h", ".cc", ".inc", ".cu", ".cuh")
 
@@ -30,6 +40,7 @@ def line_of(text, offset):
 class Checker:
     def __init__(self):
         self.allowed = {}  # Of every layer and room: what it may include, itself among it.
+        self.unused = {}  # Of each: where it is declared, and what it names and never included.
         self.problems = []
         self.files = 0
 
@@ -52,10 +63,23 @@ class Checker:
                 if folder not in self.allowed or folder == name:
                     self.problems.append(
                         f"{where}: '{name}' depends on '{folder}', which is not declared above it")
+            for folder in depends:
+                if not self.in_reach(name, folder):
+                    self.problems.append(
+                        f"{where}: '{name}' may not depend on '{folder}', which is in another wing")
             self.allowed[name] = {name, *depends}
+            self.unused[name] = (where, set(depends))
+
+    @staticmethod
+    def in_reach(name, folder):
+        """Whether the wing of `name` may name `folder`."""
+        for wing, reach in WINGS.items():
+            if name.startswith(wing):
+                return folder.startswith(reach)
+        return True
 
     def owner(self, path):
-        """The layer or room that a path, from src/ or apps/ or the root, belongs to."""
+        """The layer or room that a path, from src/ or the root, belongs to."""
         parts = pathlib.PurePath(path).parts[:-1]
         for count in range(len(parts), 0, -1):
             name = "/".join(parts[:count])
@@ -81,12 +105,21 @@ class Checker:
                 self.check_include(where, folder, included)
 
     def check_include(self, where, folder, included):
-        if not any((ROOT / base / included).is_file() for base in ("src", "apps")):
-            self.problems.append(f'{where}: "{included}" is not a file below src/ or apps/; '
+        owner = self.owner(included)
+        if not any((ROOT / base / included).is_file() for base in ("src", ".")):
+            self.problems.append(f'{where}: "{included}" is not a file below src/ or the root; '
                                  "name it by its path from there")
-        elif self.owner(included) not in self.allowed[folder]:
+        elif owner not in self.allowed[folder]:
             self.problems.append(f"{where}: '{folder}' may not include \"{included}\"; it may "
                                  f"include {', '.join(sorted(self.allowed[folder]))}")
+        else:
+            self.unused[folder][1].discard(owner)
+
+    def check_unused(self):
+        for name, (where, folders) in self.unused.items():
+            for folder in sorted(folders):
+                self.problems.append(f"{where}: '{name}' includes nothing of '{folder}', which it "
+                                     "names; LINKS is for what is only linked")
 
     def check_tree(self, top, base):
         """Checks all sources below `top`; folders are named from `base` on."""
@@ -107,10 +140,11 @@ def main():
         checker.declare(file)
     checker.check_tree("include", ".")
     checker.check_tree("src", "src")
-    checker.check_tree("apps", "apps")
+    checker.check_tree("apps", ".")
     checker.check_tree("bench", ".")
     checker.check_tree("tests", ".")
     checker.check_tree("examples", ".")
+    checker.check_unused()
     for problem in checker.problems:
         print(problem, file=sys.stderr)
     if checker.problems:

@@ -16,8 +16,8 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SOURCES = ("src/draft/model/model_drafter.cc", "src/engine/round/drafters.cc",
-           "src/kv/kv_cache.cc")
+SOURCES = ("src/core/draft/model/model_drafter.cc", "src/core/engine/round/drafters.cc",
+           "src/core/kv/kv_cache.cc")
 WORDS = ("checked", "ready", "pending", "first", "copied", "limit")
 
 

@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/cores.h"
-#include "datastore/storage/segment_file.h"
-#include "draft/retrieval/retriever.h"
+#include "base/threads/clock.h"
+#include "base/threads/cores.h"
+#include "core/datastore/storage/segment_file.h"
+#include "core/draft/retrieval/retriever.h"
 #include "foretoken/histogram.h"
 
 namespace foretoken {

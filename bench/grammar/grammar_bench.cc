@@ -9,8 +9,8 @@
 #include <cstdlib>
 
 #include "foretoken/json_schema.h"
-#include "grammar/token_constraint.h"
-#include "tokenizer/tokenizer.h"
+#include "text/grammar/tokens/grammar_constraint.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace foretoken {
 namespace {
@@ -55,14 +55,14 @@ void MasksOfOneText(benchmark::State& state) {
     return;
   }
   const bool fresh = state.range(1) == 0;
-  auto constraint = *TokenConstraint::Create(GrammarOf(state.range(0)), vocabulary);
+  auto constraint = *GrammarConstraint::Create(GrammarOf(state.range(0)), vocabulary);
   for (auto _ : state) {
     if (fresh) {
       state.PauseTiming();
-      constraint = *TokenConstraint::Create(GrammarOf(state.range(0)), vocabulary);
+      constraint = *GrammarConstraint::Create(GrammarOf(state.range(0)), vocabulary);
       state.ResumeTiming();
     }
-    ConstraintCursor cursor(constraint, true);
+    GrammarCursor cursor(constraint, true);
     for (const Token token : tokens) {
       benchmark::DoNotOptimize(cursor.Mask({}).data());
       cursor.Push(token);
@@ -113,7 +113,7 @@ void AmbiguousGrammars(benchmark::State& state) {
   }
   double worst_ms = 0;
   for (auto _ : state) {
-    ConstraintCursor cursor(*TokenConstraint::Create(Ambiguous(state.range(0)), vocabulary), false);
+    GrammarCursor cursor(*GrammarConstraint::Create(Ambiguous(state.range(0)), vocabulary), false);
     for (int i = 0; i < 4096 && cursor.MayContinue(); ++i) {
       const auto begin = std::chrono::steady_clock::now();
       benchmark::DoNotOptimize(cursor.Mask({}).data());
@@ -134,7 +134,7 @@ void Compile(benchmark::State& state) {
     return;
   }
   for (auto _ : state) {
-    benchmark::DoNotOptimize(TokenConstraint::Create(GrammarOf(state.range(0)), vocabulary).ok());
+    benchmark::DoNotOptimize(GrammarConstraint::Create(GrammarOf(state.range(0)), vocabulary).ok());
   }
 }
 BENCHMARK(Compile)->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "foretoken/json_schema.h"
-#include "grammar/token_constraint.h"
-#include "tokenizer/tokenizer.h"
+#include "text/grammar/tokens/grammar_constraint.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace foretoken {
 namespace {
@@ -27,10 +27,10 @@ Json Answer(const Json& line, const std::shared_ptr<const ConstraintVocabulary>&
   const auto begin = Clock::now();
   auto grammar = JsonSchemaGrammar(schema);
   if (!grammar.ok()) return {{"refused", grammar.error().message}};
-  auto constraint = TokenConstraint::Create(std::move(grammar).value(), vocabulary);
+  auto constraint = GrammarConstraint::Create(std::move(grammar).value(), vocabulary);
   if (!constraint.ok()) return {{"refused", constraint.error().message}};
   Json answer = {{"compile_us", MicrosecondsSince(begin)}, {"mask_us", Json::array()}};
-  ConstraintCursor cursor(*constraint, false);
+  GrammarCursor cursor(*constraint, false);
   const auto add_mask = [&] {
     const auto before = Clock::now();
     (void)cursor.Mask({});

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "backend/cpu/cpu_backend.h"
-#include "base/cores.h"
+#include "base/threads/cores.h"
+#include "core/backend/cpu/cpu_backend.h"
 
 namespace foretoken {
 namespace {

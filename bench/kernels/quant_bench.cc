@@ -20,12 +20,12 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/quant/packing.h"
-#include "backend/cpu/quant/quant_isa.h"
-#include "base/clock.h"
-#include "base/cores.h"
-#include "base/thread_pool.h"
+#include "base/threads/clock.h"
+#include "base/threads/cores.h"
+#include "base/threads/thread_pool.h"
+#include "core/backend/cpu/cpu_backend.h"
+#include "core/backend/cpu/quant/packing.h"
+#include "core/backend/cpu/quant/quant_isa.h"
 
 namespace foretoken {
 namespace {

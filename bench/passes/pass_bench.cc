@@ -28,13 +28,13 @@
 #include <utility>
 #include <vector>
 
-#include "backend/device.h"
-#include "base/cores.h"
-#include "model/config/named_shapes.h"
-#include "model/families/read_config.h"
-#include "model/model_weights.h"
-#include "model/open_checkpoint.h"
-#include "model/reduced_head.h"
+#include "base/threads/cores.h"
+#include "core/backend/device.h"
+#include "core/model/config/named_shapes.h"
+#include "core/model/families/read_config.h"
+#include "core/model/model_weights.h"
+#include "core/model/open_checkpoint.h"
+#include "core/model/reduced_head.h"
 
 namespace foretoken {
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "assembly/loaded_model.h"
-#include "draft/model/draw.h"
-#include "model/model_testing.h"
-#include "speculation/rejection.h"
+#include "core/draft/model/draw.h"
+#include "core/model/model_testing.h"
+#include "core/speculation/rejection.h"
+#include "door/assembly/loaded_model.h"
 
 namespace foretoken {
 namespace {

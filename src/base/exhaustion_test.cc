@@ -1,4 +1,4 @@
-#include "base/run_threads.h"
+#include "base/threads/run_threads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/exhaustion.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 namespace foretoken {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/read_text.h"
+#include "base/files/read_text.h"
 
 namespace foretoken {
 namespace {

@@ -14,10 +14,10 @@
 #include <span>
 #include <string>
 
-#include "api/study.h"
-#include "cli/common/commands.h"
-#include "cli/common/terminal.h"
-#include "cli/serve/serve_command.h"
+#include "apps/foretoken/common/commands.h"
+#include "apps/foretoken/common/terminal.h"
+#include "apps/foretoken/serve/serve_command.h"
+#include "door/api/study.h"
 
 namespace foretoken {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/adapter/adapter.h"
-#include "weights/gguf/gguf_file.h"
-#include "weights/safetensors.h"
+#include "core/model/adapter/adapter.h"
+#include "core/weights/gguf/gguf_file.h"
+#include "core/weights/safetensors.h"
 
 namespace {
 

@@ -3,16 +3,16 @@
 #include <string>
 #include <string_view>
 
+#include "apps/foretoken/server/api/request_fields.h"
+#include "apps/foretoken/server/doors/anthropic.h"
+#include "apps/foretoken/server/doors/embeddings.h"
+#include "apps/foretoken/server/doors/llama_cpp.h"
+#include "apps/foretoken/server/doors/ollama.h"
+#include "apps/foretoken/server/doors/ollama_models.h"
+#include "apps/foretoken/server/doors/openai.h"
+#include "apps/foretoken/server/doors/responses.h"
+#include "apps/foretoken/server/doors/tokenize.h"
 #include "base/check.h"
-#include "server/api/request_fields.h"
-#include "server/doors/anthropic.h"
-#include "server/doors/embeddings.h"
-#include "server/doors/llama_cpp.h"
-#include "server/doors/ollama.h"
-#include "server/doors/ollama_models.h"
-#include "server/doors/openai.h"
-#include "server/doors/responses.h"
-#include "server/doors/tokenize.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "prediction/plan_search.h"
-#include "study/calibration.h"
+#include "apps/lab/study/calibration.h"
+#include "core/prediction/plan_search.h"
 
 // A calibration file. What is accepted must be written and read back as it was, and must let the
 // planner compute finite figures.

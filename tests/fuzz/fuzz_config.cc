@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "model/decoder/rope.h"
-#include "model/families/read_config.h"
+#include "core/model/decoder/rope.h"
+#include "core/model/families/read_config.h"
 
 // config.json, and the same text as generation_config.json. A configuration that is accepted must
 // keep what the model's arithmetic relies on.

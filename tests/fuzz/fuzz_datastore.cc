@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "datastore/index/continuation_sampler.h"
-#include "datastore/storage/entry_log.h"
-#include "datastore/storage/manifest.h"
-#include "datastore/storage/segment_file.h"
+#include "core/datastore/index/continuation_sampler.h"
+#include "core/datastore/storage/entry_log.h"
+#include "core/datastore/storage/manifest.h"
+#include "core/datastore/storage/segment_file.h"
 
 namespace {
 

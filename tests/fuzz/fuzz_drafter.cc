@@ -6,13 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "core/model/drafters/learned_draft.h"
+#include "core/model/drafters/own_drafter.h"
+#include "core/model/families/family.h"
+#include "core/model/heads/extra_heads.h"
+#include "core/weights/gguf/gguf_file.h"
+#include "core/weights/safetensors.h"
 #include "foretoken/speculation.h"
-#include "model/drafters/learned_draft.h"
-#include "model/drafters/own_drafter.h"
-#include "model/families/family.h"
-#include "model/heads/extra_heads.h"
-#include "weights/gguf/gguf_file.h"
-#include "weights/safetensors.h"
 
 namespace {
 

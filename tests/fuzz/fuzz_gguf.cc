@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <span>
 
-#include "model/families/gguf/gguf_config.h"
-#include "model/families/read_config.h"
-#include "weights/gguf/gguf_file.h"
-#include "weights/touch_testing.h"
+#include "core/model/families/gguf/gguf_config.h"
+#include "core/model/families/read_config.h"
+#include "core/weights/gguf/gguf_file.h"
+#include "core/weights/touch_testing.h"
 
 // Every key, array and element of a file that is accepted must be readable: AddressSanitizer sees
 // where one is not.

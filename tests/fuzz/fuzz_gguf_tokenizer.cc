@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "assembly/gguf_tokenizer.h"
 #include "base/check.h"
-#include "base/utf8.h"
-#include "weights/gguf/gguf_file.h"
+#include "base/text/utf8.h"
+#include "core/weights/gguf/gguf_file.h"
+#include "door/assembly/gguf_tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace foretoken;

@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "foretoken/json_schema.h"
-#include "grammar/automaton.h"
-#include "grammar/grammar.h"
-#include "grammar/state_graph.h"
-#include "grammar/token_constraint.h"
+#include "text/grammar/automaton/automaton.h"
+#include "text/grammar/automaton/state_graph.h"
+#include "text/grammar/grammar.h"
+#include "text/grammar/tokens/grammar_constraint.h"
 
 namespace {
 
 using foretoken::ConstraintVocabulary;
+using foretoken::GrammarConstraint;
 using foretoken::StateGraph;
-using foretoken::TokenConstraint;
 
 // A token per byte, and some of two; token 0 ends the text.
 std::shared_ptr<const ConstraintVocabulary> Vocabulary() {
@@ -35,12 +35,12 @@ std::shared_ptr<const ConstraintVocabulary> Vocabulary() {
 // what one allows can follow.
 void UseMasks(const std::string& text) {
   static const auto vocabulary = Vocabulary();
-  const auto constraint = TokenConstraint::Create(text, vocabulary);
-  const auto again = TokenConstraint::Create(text, vocabulary);
+  const auto constraint = GrammarConstraint::Create(text, vocabulary);
+  const auto again = GrammarConstraint::Create(text, vocabulary);
   if (constraint.ok() != again.ok()) std::abort();
   if (!constraint.ok()) return;
-  foretoken::ConstraintCursor pieces(*constraint, false);
-  foretoken::ConstraintCursor whole(*again, false);
+  foretoken::GrammarCursor pieces(*constraint, false);
+  foretoken::GrammarCursor whole(*again, false);
   constexpr std::int64_t kPiece = 2000;
   // At its end: the first transitions of a walk, the return before it, and their expansion.
   constexpr std::int64_t kMost = kPiece + 8 * StateGraph::kMaxByteSteps;

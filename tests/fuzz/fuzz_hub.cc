@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "hub/repository/choose_files.h"
-#include "hub/repository/listing.h"
-#include "hub/repository/model_name.h"
+#include "text/hub/repository/choose_files.h"
+#include "text/hub/repository/listing.h"
+#include "text/hub/repository/model_name.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "base/utf8.h"
-#include "jinja/template.h"
+#include "base/text/utf8.h"
+#include "text/jinja/template.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "kv/kv_cache_testing.h"
+#include "core/kv/kv_cache_testing.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "kv/prefix_file.h"
+#include "core/kv/prefix_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace foretoken;  // NOLINT: a program of its own.

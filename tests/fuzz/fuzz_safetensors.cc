@@ -4,9 +4,9 @@
 #include <cstring>
 #include <vector>
 
-#include "weights/arrange/mxfp4_pairs.h"
-#include "weights/safetensors.h"
-#include "weights/touch_testing.h"
+#include "core/weights/arrange/mxfp4_pairs.h"
+#include "core/weights/safetensors.h"
+#include "core/weights/touch_testing.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/utf8.h"
-#include "tokenizer/sentencepiece/sentencepiece_tokenizer.h"
+#include "base/text/utf8.h"
+#include "text/tokenizer/sentencepiece/sentencepiece_tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace foretoken;

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tokenizer/pair/token_ranking.h"
+#include "text/tokenizer/pair/token_ranking.h"
 
 // A ranking of tokens. What is accepted must be written and read back as it was.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/torch/torch_file.h"
-#include "weights/torch/torch_testing.h"
-#include "weights/touch_testing.h"
+#include "core/weights/torch/torch_file.h"
+#include "core/weights/torch/torch_testing.h"
+#include "core/weights/touch_testing.h"
 
 namespace {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/cpu_backend.h"
-#include "model/families/read_config.h"
-#include "model/model_testing.h"
-#include "model/open_checkpoint.h"
+#include "core/backend/cpu/cpu_backend.h"
+#include "core/model/families/read_config.h"
+#include "core/model/model_testing.h"
+#include "core/model/open_checkpoint.h"
 
 namespace {
 

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "foretoken/json_schema.h"
-#include "grammar/automaton.h"
-#include "grammar/grammar.h"
-#include "grammar/state_graph.h"
-#include "grammar/unique/unique_lists.h"
+#include "text/grammar/automaton/automaton.h"
+#include "text/grammar/automaton/state_graph.h"
+#include "text/grammar/grammar.h"
+#include "text/grammar/unique/unique_lists.h"
 
 namespace foretoken {
 namespace {

@@ -21,7 +21,7 @@ from snippets import DATA, snippets
 
 def built_in_templates():
     """Those that the program brings."""
-    text = (ROOT / "src/tokenizer/chat_templates.cc").read_text(encoding="utf-8")
+    text = (ROOT / "src/text/tokenizer/template/chat_templates.cc").read_text(encoding="utf-8")
     return {name: body for name, body in re.findall(r'(k\w+) = R"\((.*?)\)";', text, re.DOTALL)}
 
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "jinja/template.h"
-#include "tokenizer/chat_template.h"
+#include "text/jinja/template.h"
+#include "text/tokenizer/template/chat_template.h"
 
 namespace {
 

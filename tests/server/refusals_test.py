@@ -15,7 +15,7 @@ def plan(**members):
 
 
 # By the server's options: the fields of a request, the one at fault, and words of the sentence.
-# Every rule of src/engine/rules.cc and src/sampling/params.cc that a body can break past the reader
+# Every rule of src/core/engine/rules.cc and src/core/sampling/params.cc that a body can break past the reader
 # of bodies is here once at least.
 REFUSED = {
     (): (

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace foretoken {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tensor/quantize.h"
-#include "tensor/tensor_view.h"
+#include "core/tensor/quantize.h"
+#include "core/tensor/tensor_view.h"
 
 int main(int argc, char** argv) {
   const auto format = argc == 4 ? foretoken::ParseWeightFormat(argv[2]) : std::nullopt;

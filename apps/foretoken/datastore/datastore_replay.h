@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/datastore/datastore_tenant.h"
+#include "foretoken/types.h"
+
+namespace foretoken {
+
+/// Goes through recorded streams, of each of which the first `prompt` tokens are given, as decoding
+/// would, without a model: propose s_q - 1 tokens, accept what the stream confirms, go on behind
+/// the first token that was not proposed. Once for each of `lengths`, s_q in ascending order, with
+/// every source of proposals. The trie cache and SuffixDecoding have seen the streams before, and,
+/// as far as they can keep them, the documents of the datastore.
+///
+/// Gives [{"source", "speculation_length", "steps", "accepted_per_step", "tokens_per_step",
+/// "retrieval_us"}], those of a source together; `retrieval_us` is the mean time of a proposal,
+/// following the sequence included.
+nlohmann::json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
+                      std::span<const std::vector<Token>> streams, std::size_t prompt);
+
+/// Of Replay's points the accepted tokens and the retrieval time at the largest length, for a
+/// terminal.
+std::string ReplayTable(const nlohmann::json& points, std::span<const int> lengths);
+
+/// A page with the paper's Figure 4: accepted tokens against s_q, and retrieval times.
+std::string RenderReplay(const nlohmann::json& points, const nlohmann::json& meta);
+
+}  // namespace foretoken

@@ -1,0 +1,3 @@
+#include "apps/foretoken/program/program.h"
+
+int main(int argc, char** argv) { return foretoken::Main(argc, argv, nullptr); }

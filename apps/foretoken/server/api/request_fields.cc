@@ -1,0 +1,430 @@
+#include "apps/foretoken/server/api/request_fields.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "base/text/parse_number.h"
+
+namespace foretoken::server {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+constexpr std::size_t kMaxStops = 128;
+
+// Variables of the chat template; they go before those of the same name.
+void AddVariables(const Json& variables, ApiRequest* request) {
+  std::string* const present = &request->chat.variables;
+  Json all = present->empty() ? Json::object() : Json::parse(*present);
+  all.update(variables);
+  *present = all.dump();
+}
+
+bool IsTokenArray(const Json& json) {
+  if (!json.is_array() || json.empty()) return false;
+  for (const Json& item : json) {
+    if (!item.is_number_integer()) return false;
+  }
+  return true;
+}
+
+bool ReadPrompt(const Json& json, std::vector<ApiPrompt>* prompts) {
+  if (json.is_string()) {
+    prompts->emplace_back(json.get<std::string>());
+    return true;
+  }
+  if (!IsTokenArray(json)) return false;
+  std::vector<Token> tokens;
+  for (const Json& item : json) {
+    // What no token can be stays so; the engine names it.
+    const auto id = item.get<std::int64_t>();
+    tokens.push_back(id < 0 || id > kMaxInt ? Token{-1} : static_cast<Token>(id));
+  }
+  prompts->emplace_back(std::move(tokens));
+  return true;
+}
+
+void ReadLogitBias(FieldReader* body, std::vector<std::pair<Token, float>>* biases) {
+  const Json* field = body->Find("logit_bias");
+  if (field == nullptr) return;
+  const char* const expected = "an object of token ids and numbers, as in {\"42\": -1.5}";
+  if (!field->is_object()) return body->Refuse("logit_bias", expected);
+  biases->clear();
+  for (const auto& [name, value] : field->items()) {
+    Token token = -1;
+    constexpr double kLargest = 1e6;
+    if (!ParseNumber(name, &token) || !value.is_number() ||
+        !(std::abs(value.get<double>()) <= kLargest)) {
+      return body->Refuse("logit_bias", expected);
+    }
+    biases->emplace_back(token, value.get<float>());
+  }
+}
+
+void ReadFanout(FieldReader* fields, std::optional<Fanout>* fanout) {
+  const Json* field = fields->Find("fanout");
+  if (field == nullptr) return;
+  Fanout given{.rule = FanoutRule::kGiven, .counts = {}};
+  const Json list = field->is_array() ? *field : Json::array({*field});
+  bool good = !list.empty() && list.size() <= kMaxProposal + 1;
+  for (const Json& item : list) {
+    good = good && item.is_number_unsigned() && item.get<std::uint64_t>() <= kMaxFanout;
+    if (good) given.counts.push_back(item.get<int>());
+  }
+  *fanout = std::move(given);
+  if (good) return;
+  fields->Refuse("fanout", fmt::format("an integer from 0 to {}, or an array of them for the "
+                                       "outcomes k = 0, 1, ...",
+                                       kMaxFanout));
+}
+
+void ReadPlan(FieldReader* body, std::optional<PlanOptions>* wish) {
+  const Json* field = body->Find("speculative");
+  if (field == nullptr) return;
+  PlanOptions plan;
+  FieldReader fields = body->InnerStrict("speculative", *field);
+  std::string name;
+  if (fields.String("mode", &name)) {
+    const Result<Mode> mode = ParseMode(name);
+    if (mode.ok()) plan.mode = *mode;
+    if (!mode.ok()) fields.Fail("mode", mode.error().message);
+  }
+  if (fields.String("fallback", &name)) {
+    const Result<Fallback> fallback = ParseFallback(name);
+    if (fallback.ok()) plan.fallback = *fallback;
+    if (!fallback.ok()) fields.Fail("fallback", fallback.error().message);
+  }
+  int number = 0;
+  if (fields.Int("lookahead", 1, kMaxProposal, &number)) plan.lookahead = number;
+  if (fields.Int("tree_width", 1, kMaxTreeWidth, &number)) plan.tree_width = number;
+  if (fields.Int("lookahead_window", 1, kMaxProposal - 1, &number)) plan.window = number;
+  if (fields.Int("lookahead_guesses", 1, kMaxProposal - 1, &number)) plan.guesses = number;
+  ReadFanout(&fields, &plan.fanout);
+  bool off = false;
+  if (fields.Bool("off", &off) && off) {
+    if (plan.mode && *plan.mode != Mode::kAr) {
+      fields.Fail("off", "'speculative.off' contradicts 'speculative.mode'; give one of them");
+    }
+    plan.mode = Mode::kAr;
+  }
+  fields.Close();
+  if (!field->empty()) *wish = std::move(plan);
+}
+
+void ReadDatastore(FieldReader* body, DatastoreWish* wish) {
+  const Json* field = body->Find("datastore");
+  if (field == nullptr) return;
+  wish->given = true;
+  FieldReader fields = body->InnerStrict("datastore", *field);
+  if (fields.String("namespace", &wish->tenant) && wish->tenant.empty()) {
+    fields.Refuse("namespace", "a name, or absent");
+  }
+  fields.Bool("learn", &wish->learn);
+  fields.Close();
+}
+
+// A name; an object with that or a place, and perhaps a scale; or as llama.cpp has it a list of
+// such objects, of which one may have a scale that is not 0.
+void ReadAdapter(FieldReader* body, AdapterWish* wish) {
+  const Json* field = body->Find("lora");
+  if (field == nullptr) return;
+  wish->given = true;
+  if (field->is_string()) {
+    wish->name = field->get<std::string>();
+    return;
+  }
+  const Json list = field->is_array() ? *field : Json::array({*field});
+  for (std::size_t i = 0; i < list.size() && body->ok(); ++i) {
+    const std::string place = field->is_array() ? fmt::format("lora[{}]", i) : "lora";
+    FieldReader entry = body->InnerStrict(place, list[i]);
+    AdapterWish own{.given = true};
+    const bool named = entry.String("name", &own.name) && !own.name.empty();
+    const bool placed = entry.Int("id", 0, kMaxInt, &own.index);
+    float scale = 1;
+    if (entry.Number("scale", -1e6F, 1e6F, &scale)) own.scale = scale;
+    if (named == placed) entry.Refuse("id", "the place of an adapter, or 'name' its name");
+    entry.Close();
+    if (scale == 0) continue;
+    if (!wish->name.empty() || wish->index >= 0) {
+      return body->Fail("lora", "'lora' names two adapters, but a text is decoded with one");
+    }
+    *wish = std::move(own);
+  }
+}
+
+}  // namespace
+
+Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
+                            const std::function<void(FieldReader*, ApiRequest*)>& read) {
+  std::vector<std::string> unknown;
+  const auto read_all = [&](FieldReader* fields, ApiRequest* request) {
+    request->sampling = defaults.sampling;
+    request->stop.max_tokens = defaults.max_tokens;
+    request->chat.variables = defaults.template_variables;
+    request->parts_reasoning = defaults.parts_reasoning;
+    request->budget = defaults.budget;
+    fields->String("model", &request->model);
+    ReadAdapter(fields, &request->adapter);
+    fields->Int("id_slot", -1, kMaxInt, &request->slot);
+    read(fields, request);
+  };
+  FT_ASSIGN_OR_RETURN(ApiRequest request,
+                      ParseFields<ApiRequest>(body, &unknown, read_all, defaults.strict_fields));
+  request.ignored = std::move(unknown);
+  return request;
+}
+
+std::string ModelNamed(std::string_view body) {
+  using Event = Json::parse_event_t;
+  // Nothing is kept but the one member: bodies are long.
+  const auto keep = [](int depth, Event event, const Json& parsed) {
+    if (event == Event::object_start || event == Event::array_start) return depth == 0;
+    return event != Event::key || parsed == "model";
+  };
+  const Json named = Json::parse(body, keep, /*allow_exceptions=*/false);
+  if (!named.is_object()) return {};
+  const auto model = named.find("model");
+  return model != named.end() && model->is_string() ? model->get<std::string>() : std::string();
+}
+
+void ForEachMessage(FieldReader* body, std::string_view name,
+                    const std::function<void(FieldReader*, std::size_t)>& read) {
+  const Json* field = body->Find(name);
+  if (field == nullptr || !field->is_array() || field->empty()) {
+    return body->Refuse(name, "an array of at least one {\"role\": ..., \"content\": ...}");
+  }
+  for (std::size_t i = 0; i < field->size() && body->ok(); ++i) {
+    FieldReader message = body->Inner(fmt::format("{}[{}]", name, i), (*field)[i]);
+    read(&message, i);
+  }
+}
+
+void ReadTurn(FieldReader* message, const MessageFields& fields, ChatMessage* turn) {
+  if (fields.more) fields.more(message, turn);
+  if (!message->String("role", &turn->role)) message->Refuse("role", "a string");
+  if (turn->role == "developer") turn->role = "system";
+  if (fields.tools && turn->role == "function") turn->role = "tool";  // OpenAI's old name.
+  const bool of_tool = fields.tools && turn->role == "tool";
+  if (turn->role != "system" && turn->role != "user" && turn->role != "assistant" && !of_tool) {
+    message->Refuse("role", fields.tools ? "system, developer, user, assistant or tool"
+                                         : "system, developer, user or assistant");
+  }
+  const bool has_content = of_tool
+                               ? ReadToolResult(message, "content", fields.types, &turn->content)
+                               : ReadTextField(message, "content", fields.types, &turn->content);
+  if (!has_content && turn->role != "assistant") message->Refuse("content", "a string");
+}
+
+void ReadMessages(FieldReader* body, std::string_view name, const MessageFields& fields,
+                  std::vector<ChatMessage>* messages) {
+  ForEachMessage(body, name, [&](FieldReader* message, std::size_t) {
+    ReadTurn(message, fields, &messages->emplace_back());
+    message->Close();
+  });
+}
+
+bool HasCalls(const ChatMessage& turn) {
+  return !turn.more.empty() && Json::parse(turn.more).contains("tool_calls");
+}
+
+void ReadContinuation(FieldReader* body, std::string_view messages, ApiRequest* request) {
+  bool goes_on = false;
+  bool begins = false;
+  const bool said = body->Bool("continue_final_message", &goes_on);
+  const bool said_begins = body->Bool("add_generation_prompt", &begins);
+  if (!body->ok()) return;
+  if (goes_on && begins) {
+    return body->Fail("add_generation_prompt",
+                      "'add_generation_prompt' begins a turn, and 'continue_final_message' goes on "
+                      "with one; give one of them");
+  }
+  const ChatMessage& last = request->chat.messages.back();
+  const bool can = last.role == "assistant" && !HasCalls(last);
+  if (goes_on && !can) {
+    return body->Fail("continue_final_message",
+                      fmt::format("'continue_final_message' needs '{}' to end with a turn of the "
+                                  "assistant's that calls nothing",
+                                  messages));
+  }
+  request->chat.continues_last = can && !begins && (goes_on || !said);
+  if (said_begins && !request->chat.continues_last) {
+    AddVariables({{"add_generation_prompt", begins}}, request);
+  }
+}
+
+void SetReasoning(std::string_view effort, ApiRequest* request) {
+  const bool thinks = effort != "none";
+  AddVariables({{"reasoning_effort", effort}, {"enable_thinking", thinks}, {"thinking", thinks}},
+               request);
+}
+
+void ReadReasoningBudget(FieldReader* body, ApiRequest* request) {
+  // llama.cpp's names, and vLLM's.
+  constexpr std::string_view kNames[] = {"thinking_budget_tokens", "reasoning_budget_tokens",
+                                         "thinking_token_budget"};
+  std::string_view given;
+  for (const std::string_view name : kNames) {
+    const int before = request->budget.tokens;
+    if (!body->Int(name, -1, ReasoningBudget::kMaxTokens, &request->budget.tokens)) continue;
+    if (!given.empty() && request->budget.tokens != before) {
+      body->Fail(name, fmt::format("'{}' and '{}' differ; give one of them", given, name));
+    }
+    given = name;
+  }
+  body->String("reasoning_budget_message", &request->budget.message);
+}
+
+void ReadReasoning(FieldReader* body, ApiRequest* request) {
+  ReadReasoningBudget(body, request);
+  std::string word;
+  if (body->String("reasoning_effort", &word)) SetReasoning(word, request);
+  if (!body->String("reasoning_format", &word)) return;
+  if (word != "none" && word != "auto" && word != "deepseek") {
+    body->Refuse("reasoning_format", "none, auto or deepseek");
+  }
+  request->parts_reasoning = word != "none";
+}
+
+void ReadTemplateVariables(FieldReader* body, ApiRequest* request) {
+  const Json* field = body->Find("chat_template_kwargs");
+  if (field == nullptr) return;
+  if (!field->is_object()) {
+    return body->Refuse("chat_template_kwargs",
+                        "an object of the chat template's variables, as {\"enable_thinking\": "
+                        "false}");
+  }
+  for (const char* name : {"messages", "tools", "documents"}) {
+    if (!field->contains(name)) continue;
+    return body->Fail(
+        "chat_template_kwargs",
+        fmt::format("'chat_template_kwargs' must not have '{}': the chat itself is", name));
+  }
+  AddVariables(*field, request);
+}
+
+void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts,
+                 std::size_t most) {
+  const Json* field = body->Find(name);
+  const char* const expected = "a string, an array of tokens, or an array of either";
+  if (field == nullptr) return body->Refuse(name, expected);
+  if (ReadPrompt(*field, prompts)) return;
+  if (!field->is_array() || field->empty()) return body->Refuse(name, expected);
+  if (field->size() > most) {
+    return body->Refuse(name, fmt::format("at most {} prompts", most));
+  }
+  for (const Json& item : *field) {
+    if (!ReadPrompt(item, prompts)) return body->Refuse(name, expected);
+  }
+}
+
+void ReadSampling(FieldReader* fields, ApiRequest* request) {
+  SamplingParams* sampling = &request->sampling;
+  fields->Number("temperature", 0, 100, &sampling->temperature);
+  fields->Number("top_p", 0, 1, &sampling->top_p);
+  fields->Number("min_p", 0, 1, &sampling->min_p);
+  fields->Number("repetition_penalty", 0.01F, 100, &sampling->repetition_penalty);
+  fields->Number("frequency_penalty", -100, 100, &sampling->frequency_penalty);
+  fields->Number("presence_penalty", -100, 100, &sampling->presence_penalty);
+  if (fields->Int("top_k", -1, kMaxInt, &sampling->top_k) && sampling->top_k < 0)
+    sampling->top_k = 0;
+  request->seeded = fields->Seed("seed", &sampling->seed);
+  ReadLogitBias(fields, &sampling->logit_bias);
+}
+
+void ReadLlamaSampling(FieldReader* fields, ApiRequest* request) {
+  SamplingParams* sampling = &request->sampling;
+  const std::uint64_t default_seed = sampling->seed;
+  ReadSampling(fields, request);
+  if (request->seeded && sampling->seed == std::numeric_limits<std::uint64_t>::max()) {
+    request->seeded = false;
+    sampling->seed = default_seed;
+  }
+  // Penalties that a request asks for by these APIs' names look at the latest 64 tokens, unless it
+  // says at how many; -1 is all of the text. Those of the server are what they are elsewhere.
+  bool penalises = fields->Number("repeat_penalty", 0.01F, 100, &sampling->repetition_penalty);
+  for (const char* name : {"frequency_penalty", "presence_penalty"}) {
+    penalises = fields->Has(name) || penalises;
+  }
+  if (penalises) sampling->penalty_window = 64;
+  fields->Int("repeat_last_n", -1, kMaxInt, &sampling->penalty_window);
+  constexpr std::pair<std::string_view, float> kOff[] = {
+      {"mirostat", 0},        {"typical_p", 1},      {"tfs_z", 1},         {"top_n_sigma", -1},
+      {"xtc_probability", 0}, {"dynatemp_range", 0}, {"dry_multiplier", 0}};
+  for (const auto& [name, off] : kOff) {
+    float value = off;
+    if (fields->Number(name, -1000, 1000, &value) && value != off) {
+      fields->Refuse(name, fmt::format("{}: this server has no such sampler", off));
+    }
+  }
+  SkipFields(fields, {"mirostat_tau", "mirostat_eta", "xtc_threshold", "dynatemp_exponent",
+                      "dry_base", "dry_allowed_length", "dry_penalty_last_n",
+                      "dry_sequence_breakers", "penalize_newline"});
+}
+
+bool ReadMaxTokens(FieldReader* fields, std::string_view name, int* max_tokens) {
+  int given = 0;
+  if (!fields->Int(name, -1, kMaxInt, &given)) return false;
+  if (given == 0) fields->Refuse(name, "-1 (what the context holds) or from 1");
+  *max_tokens = std::max(given, 0);
+  return true;
+}
+
+void ReadStopStrings(FieldReader* fields, std::string_view name, StopRules* stop) {
+  const Json* field = fields->Find(name);
+  if (field == nullptr) return;
+  const Json list = field->is_array() ? *field : Json::array({*field});
+  if (list.size() > kMaxStops) {
+    return fields->Refuse(name, fmt::format("at most {} strings", kMaxStops));
+  }
+  for (const Json& item : list) {
+    if (!item.is_string() || item.get_ref<const std::string&>().empty()) {
+      return fields->Refuse(name, "a string or an array of strings, none of them empty");
+    }
+    stop->stop_strings.push_back(item.get<std::string>());
+  }
+}
+
+void ReadStopTokens(FieldReader* fields, StopRules* stop) {
+  fields->Bool("ignore_eos", &stop->ignore_eos);
+  const Json* field = fields->Find("stop_token_ids");
+  if (field == nullptr) return;
+  if (!field->empty() && !IsTokenArray(*field)) {
+    return fields->Refuse("stop_token_ids", "an array of tokens");
+  }
+  for (const Json& item : *field) {
+    const auto id = item.get<std::int64_t>();
+    if (id < 0 || id > kMaxInt) return fields->Refuse("stop_token_ids", "an array of tokens");
+    stop->stop_tokens.push_back(static_cast<Token>(id));
+  }
+}
+
+void ReadSpeculation(FieldReader* body, ApiRequest* request) {
+  ReadPlan(body, &request->speculation);
+  ReadDatastore(body, &request->datastore);
+}
+
+void SkipFields(FieldReader* fields, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) fields->Has(name);
+}
+
+void LeaveOutUnless(FieldReader* fields, std::string_view name,
+                    std::initializer_list<std::string_view> usual) {
+  std::string said;
+  if (!fields->String(name, &said) || std::ranges::count(usual, said) > 0) return;
+  fields->LeaveOut(name, said);
+}
+
+void MustBeEmpty(FieldReader* fields, std::string_view name, std::string_view why) {
+  const Json* field = fields->Find(name);
+  if (field == nullptr || *field == Json(false) || *field == Json("")) return;
+  if (field->is_structured() && field->empty()) return;
+  fields->Refuse(name, fmt::format("empty: {}", why));
+}
+
+}  // namespace foretoken::server

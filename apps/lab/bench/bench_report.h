@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/foretoken/common/bench_stats.h"
+#include "foretoken/request.h"
+
+namespace foretoken {
+
+/// What a mode wrote, judged by the model itself. With a lossy rule only.
+struct WrittenTexts {
+  int tokens = 0;
+  double perplexity = 0;  ///< Of the outputs, after their prompts, at temperature 1.
+  int asked = 0;          ///< Texts whose answer is known,
+  int right = 0;          ///< and those that end with the same number.
+};
+
+/// What a mode did on the prompts of one set. A group is `--batch` prompts in flight together.
+struct ModeResult {
+  /// "ar", "sd", "ssd"; "ar@all" and "sd@all" run on the draft's cores too; "sd:NAME" with that one
+  /// of several drafters.
+  std::string label;
+  std::string drafter;  ///< Which one; empty where drafters are not compared.
+  Mode mode = Mode::kAr;
+  std::vector<std::vector<Token>> outputs;  ///< Per prompt, for the comparison with AR.
+  std::vector<std::string> texts;           ///< The same as text.
+  std::vector<double> tokens_per_second;    ///< Per group, decoding only; 0: a single token.
+  std::vector<double> full_batch_rates;     ///< The same while the whole group was decoding.
+  std::vector<double> ttft_ns;              ///< Per prompt.
+  std::vector<double> token_gaps_ns;
+  std::vector<double> burst_gaps_ns;
+  RequestStats total;
+  double mean_context = 0;  ///< Tokens in the KV cache, averaged over the output.
+  EngineStats engine;
+  std::optional<PlannerReport> planner;  ///< Mode auto: since the engine began.
+  std::optional<WrittenTexts> written;
+
+  /// Adds the generations of one group.
+  void Add(const std::vector<Generation>& group);
+};
+
+struct SetResult {
+  std::string name;
+  bool chat = false;
+  int too_long = 0;
+  std::vector<ModeResult> modes;
+};
+
+/// Figures that are derived from one mode's result and that of AR.
+struct ModeFigures {
+  double median = 0;
+  double p25 = 0;
+  double p75 = 0;
+  std::optional<double> read_gb_per_s;  ///< Weights and KV, while decoding; of AR at batch 1 only.
+  std::optional<Interval> speedup;
+  std::optional<bool> identical;  ///< Absent for AR, without AR, and where nothing says it must be.
+  int first_different_prompt = -1;
+};
+
+/// What all sets have in common.
+struct BenchContext {
+  bool scripted = false;
+  bool same_law_only = false;  ///< Rejection: modes sample one law and need not emit the same.
+  bool lossy = false;          ///< A rule accepts what the model did not choose.
+  int batch = 1;
+  std::size_t weight_bytes = 0;  ///< Read per pass over one row.
+  std::size_t kv_bytes_per_token = 0;
+
+  /// Whether every mode must emit AR's tokens.
+  bool promises_equality() const { return !scripted && !same_law_only && !lossy; }
+};
+
+ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,
+                           const BenchContext& context);
+
+/// The report's "sets": what RenderBenchReport draws (html_report.h says how it is laid out).
+nlohmann::json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context);
+
+/// A sentence for every mode with a draft that was slower than ar on a set.
+std::vector<std::string> SlowModes(const std::vector<SetResult>& sets, const BenchContext& context);
+
+/// What each figure means, for the report's "definitions".
+nlohmann::json Definitions();
+
+/// The tables of one set for a terminal, at most 100 columns wide.
+std::string RenderSet(const SetResult& set, const BenchContext& context);
+
+}  // namespace foretoken

@@ -1,0 +1,18 @@
+#if defined(__x86_64__)
+
+#define FT_ISA avx512
+#include "core/backend/cpu/vec_avx512.h"
+//
+#include "core/backend/cpu/noise_impl.h"
+
+namespace foretoken::cpu::FT_ISA {
+
+const Kernels& Table() {
+  static constexpr Kernels kTable =
+      MakeTable<VectorDot<WideBf16Step>, VectorDot<F32Step>>("avx512");
+  return kTable;
+}
+
+}  // namespace foretoken::cpu::FT_ISA
+
+#endif

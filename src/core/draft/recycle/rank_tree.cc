@@ -1,0 +1,87 @@
+#include "core/draft/recycle/rank_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <queue>
+
+#include "base/check.h"
+#include "core/draft/grow_proposal.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kMostNodes = 1024;
+
+// That the r-th successor comes true.
+double Chance(int rank) { return 0.6 / ((rank + 1) * (rank + 1)); }
+
+struct RankedNode {
+  double chance;
+  int order;  // Ties go to the earlier one.
+  RankNode node;
+  bool operator<(const RankedNode& other) const {
+    return chance != other.chance ? chance < other.chance : order > other.order;
+  }
+};
+
+}  // namespace
+
+RankTree RankProductTree(int nodes) {
+  RankTree tree;
+  std::priority_queue<RankedNode> queue;
+  int order = 0;
+  const auto add_children = [&](int parent, double chance) {
+    for (int rank = 0; rank < SuccessorMatrix::kRanks; ++rank) {
+      queue.push({chance * Chance(rank),
+                  order++,
+                  {static_cast<std::int16_t>(parent), static_cast<std::uint8_t>(rank)}});
+    }
+  };
+  add_children(0, 1.0);
+  while (static_cast<int>(tree.size()) < nodes) {
+    const RankedNode best = queue.top();
+    queue.pop();
+    tree.push_back(best.node);
+    add_children(static_cast<int>(tree.size()), best.chance);
+  }
+  return tree;
+}
+
+RankTree HalvingTree(int nodes) {
+  struct Place {
+    int breadth;
+    int depth;
+  };
+  RankTree tree;
+  std::vector<Place> places = {{SuccessorMatrix::kRanks, 0}};
+  for (int parent = 0; static_cast<int>(tree.size()) < nodes; ++parent) {
+    const Place above = places[parent];
+    int breadth = above.depth == 1 ? above.breadth : above.breadth / 2;
+    for (int rank = 0; rank < above.breadth; ++rank, breadth /= 2) {
+      tree.push_back({static_cast<std::int16_t>(parent), static_cast<std::uint8_t>(rank)});
+      places.push_back({std::max(1, breadth), above.depth + 1});
+    }
+  }
+  tree.resize(static_cast<std::size_t>(nodes));
+  return tree;
+}
+
+void AppendRanks(const RankTree& tree, const SuccessorMatrix& matrix, const DraftContext& context) {
+  FT_CHECK(tree.size() < kMostNodes);
+  Proposal* const proposal = context.proposal;
+  // Of each node of the tree, that of the proposal; -1: its token is not known, or it is too deep.
+  std::array<std::int8_t, kMostNodes> places;
+  places[0] = 0;
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    if (proposal->size() >= std::min(context.max_nodes, kMaxProposal)) return;
+    const int parent = places[tree[i].parent];
+    places[i + 1] = -1;
+    if (parent < 0 || proposal->Depth(parent) >= context.lookahead) continue;
+    const Token above = parent == 0 ? context.tokens.back() : proposal->tokens[parent - 1];
+    const Token token = matrix.At(above, tree[i].rank);
+    if (token < 0) continue;
+    places[i + 1] = static_cast<std::int8_t>(Grow(proposal, parent, token));
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,27 @@
+#include "core/engine/sequence.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+TEST(StopText, SaysWhichStringWasFound) {
+  StopText stops({"never", "lo w", "o"});
+  std::string shown;
+  EXPECT_FALSE(stops.Push("Hel", &shown));
+  EXPECT_EQ(stops.found(), -1);
+  EXPECT_TRUE(stops.Push("lo world", &shown));
+  EXPECT_EQ(shown, "Hel");
+  EXPECT_EQ(stops.found(), 1);  // Of those that are complete the one that begins first.
+}
+
+TEST(StopText, OfTwoThatBeginTogetherTheFirstGivenCounts) {
+  StopText stops({"ab", "a"});
+  std::string shown;
+  EXPECT_TRUE(stops.Push("xab", &shown));
+  EXPECT_EQ(shown, "x");
+  EXPECT_EQ(stops.found(), 0);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,169 @@
+#include <fmt/core.h>
+
+#include <cmath>
+#include <string>
+
+#include "base/numbers/portable_math.h"
+#include "base/text/printable.h"
+#include "core/model/config/rope_config.h"
+#include "core/model/families/family.h"
+#include "core/model/families/gguf/own_keys.h"
+#include "core/model/families/key_value_rows.h"
+
+namespace foretoken {
+namespace {
+
+// Folders keep what makes keys and values of all heads in one tensor, head by head; GGUF files have
+// it in two, of which that of keys is transposed.
+constexpr TensorName kDeepseekNames[] = {
+    {"q_a", "self_attn.q_a_proj", "attn_q_a"},
+    {"q_a_norm", "self_attn.q_a_layernorm", "attn_q_a_norm"},
+    {"q_b", "self_attn.q_b_proj", "attn_q_b"},
+    {"kv_a", "self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+    {"kv_a_norm", "self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+    {"kv_b", "self_attn.kv_b_proj", ""},
+    {"k_b", "self_attn.kv_b_proj", "attn_k_b"},
+    {"v_b", "self_attn.kv_b_proj", "attn_v_b"},
+    {"shared.gate", "mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+    {"shared.up", "mlp.shared_experts.up_proj", "ffn_up_shexp"},
+    {"shared.down", "mlp.shared_experts.down_proj", "ffn_down_shexp"},
+};
+
+// What the classes have, and what the models' authors read besides.
+constexpr std::string_view kV2Fields = R"({
+    "attention_bias": false, "first_k_dense_replace": 0, "kv_lora_rank": 512, "mlp_bias": false,
+    "moe_intermediate_size": 1407, "n_group": null, "n_routed_experts": null,
+    "n_shared_experts": 2, "norm_topk_prob": false, "num_experts": 64,
+    "num_experts_per_tok": null, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64, "routed_scaling_factor": 1.0, "scoring_func": null,
+    "topk_group": null, "topk_method": "greedy", "v_head_dim": 128})";
+constexpr std::string_view kV3Fields = R"({
+    "attention_bias": false, "first_k_dense_replace": 3, "kv_lora_rank": 512,
+    "max_position_embeddings": 4096, "moe_intermediate_size": 2048, "n_group": 8,
+    "n_routed_experts": null, "n_shared_experts": 1, "norm_topk_prob": true,
+    "num_experts_per_tok": 8, "num_key_value_heads": 128, "num_local_experts": 256,
+    "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+    "rope_interleave": true, "routed_scaling_factor": 2.5, "scoring_func": null, "topk_group": 4,
+    "topk_method": null, "v_head_dim": 128})";
+
+// Rows choose by sigmoids and a bias among the groups whose two best experts score most, or by
+// the softmax among those that have the best expert.
+Routing ReadRouting(ConfigFields& fields, bool sigmoids) {
+  Routing routing{.weights = Routing::Weights::kSoftmaxOfAll};
+  const bool normalised = fields.BoolOr("norm_topk_prob", false);
+  if (sigmoids) {
+    routing.weights = normalised ? Routing::Weights::kSigmoidsOfSum : Routing::Weights::kSigmoids;
+    routing.group_score = Routing::GroupScore::kTwoLargest;
+  } else if (normalised) {
+    fields.Refuse("norm_topk_prob is true, which is supported with scoring_func sigmoid only");
+  }
+  routing.factor = static_cast<float>(fields.NumberOr("routed_scaling_factor", 1e-6, 1e6, 1));
+  std::string method = sigmoids ? "noaux_tc" : "greedy";
+  fields.String("topk_method", &method);
+  if (method == "greedy" && !sigmoids) return routing;
+  routing.groups = fields.IntOr("n_group", 1, kMaxExperts, 1);
+  routing.chosen_groups = fields.IntOr("topk_group", 1, kMaxExperts, 1);
+  const char* only = sigmoids ? "noaux_tc" : "group_limited_greedy";
+  if (method != only) {
+    fields.Refuse(fmt::format("topk_method is {}, but only {}{} is supported here",
+                              Printable(method), sigmoids ? "" : "greedy or ", only));
+  }
+  return routing;
+}
+
+// What scores are divided by grows with the stretch of the context.
+double ScaleOf(ConfigFields& fields, int width, const RopeSpec& rope) {
+  double all_dims = 0;
+  double factor = rope.scaling.factor;
+  for (const char* name : {"rope_parameters", "rope_scaling"}) {
+    ConfigFields scaling = fields.Within(name);
+    all_dims = scaling.NumberOr("mscale_all_dim", 0, 1e6, all_dims);
+    // Whatever the type is, if there is one.
+    if (scaling.Has("type") || scaling.Has("rope_type")) {
+      factor = scaling.NumberOr("factor", 0, 1e6, factor);
+    }
+  }
+  const double grown = factor > 1 ? 0.1 * all_dims * PortableLog(factor) + 1 : 1;
+  return grown * grown / std::sqrt(static_cast<double>(width));
+}
+
+void SetLatentAttention(ConfigFields& fields, ModelConfig* config) {
+  LatentSpec latent;
+  latent.kv_rank = fields.Integer("kv_lora_rank", 2, kMaxHeadDim);
+  latent.query_rank = fields.IntOr("q_lora_rank", 0, kMaxHidden, 0);
+  latent.nope_dim = fields.Integer("qk_nope_head_dim", 1, kMaxHeadDim);
+  latent.value_dim = fields.Integer("v_head_dim", 1, kMaxHeadDim);
+  const int rotated = fields.Integer("qk_rope_head_dim", 2, kMaxHeadDim);
+  const bool biased = fields.BoolOr("attention_bias", false);
+  if (!fields.ok()) return;
+  if (latent.kv_rank % 2 != 0 || rotated % 2 != 0) {
+    fields.Refuse(fmt::format("kv_lora_rank {} and qk_rope_head_dim {} must be even",
+                              latent.kv_rank, rotated));
+  }
+  if (biased) fields.Refuse("attention_bias is true, which is not supported");
+  if (fields.BoolOr("mlp_bias", false)) fields.Refuse("mlp_bias is true, which is not supported");
+  if (!fields.BoolOr("rope_interleave", true) || fields.IsNull("rope_interleave")) {
+    fields.Refuse("rope_interleave is not true, which is not supported");
+  }
+  config->ropes = {ReadRope(fields, rotated, {config->max_positions, config->max_positions})};
+  const double scale = ScaleOf(fields, latent.nope_dim + rotated, config->ropes[0]);
+  for (LayerSpec& layer : config->layers) {
+    layer.attention.latent = latent;
+    layer.attention.kv_heads = 1;
+    layer.attention.head_dim = latent.kv_rank + rotated;
+    layer.attention.scale = scale;
+  }
+}
+
+void DescribeDeepseek(ConfigFields& fields, const char* usual_scores, ModelConfig* config) {
+  SetLatentAttention(fields, config);
+  std::string scores = usual_scores;
+  fields.String("scoring_func", &scores);
+  if (scores != usual_scores) {
+    fields.Refuse(fmt::format("scoring_func is {}, but models of {} have {}", Printable(scores),
+                              config->family, usual_scores));
+  }
+  const bool sigmoids = scores == "sigmoid";
+  const Routing routing = ReadRouting(fields, sigmoids);
+  const int dense = fields.IntOr("first_k_dense_replace", 0, kMaxLayers, 0);
+  const int step = fields.IntOr("moe_layer_freq", 1, kMaxLayers, 1);
+  const int width = fields.Integer("moe_intermediate_size", 1, kMaxIntermediate);
+  const int shared = fields.IntOr("n_shared_experts", 0, kMaxExperts, 0);
+  if (!fields.ok()) return;
+  const auto sparse = [&](int layer) { return layer >= dense && layer % step == 0; };
+  SetExperts(fields, routing, width, sparse, config);
+  SetShared(shared * width, false, config);
+  for (LayerSpec& layer : config->layers) {
+    layer.mlp.choice_bias = sigmoids && layer.mlp.has_experts();
+  }
+}
+void DescribeV2(ConfigFields& fields, ModelConfig* config) {
+  DescribeDeepseek(fields, "softmax", config);
+}
+void DescribeV3(ConfigFields& fields, ModelConfig* config) {
+  DescribeDeepseek(fields, "sigmoid", config);
+}
+
+}  // namespace
+
+const Family kDeepseekV2 = {.name = "deepseek_v2",
+                            .architecture = "DeepseekV2ForCausalLM",
+                            .gguf = "deepseek2",
+                            .names = kDeepseekNames,
+                            .fields = kV2Fields,
+                            .describe = DescribeV2,
+                            .gguf_fields = DeepseekFromGguf,
+                            .gguf_keys = DeepseekToGguf,
+                            .arrange = ArrangeKeysAndValues};
+
+const Family kDeepseekV3 = {.name = "deepseek_v3",
+                            .architecture = "DeepseekV3ForCausalLM",
+                            .gguf = "deepseek2",
+                            .names = kDeepseekNames,
+                            .fields = kV3Fields,
+                            .describe = DescribeV3,
+                            .gguf_fields = DeepseekFromGguf,
+                            .gguf_keys = DeepseekToGguf,
+                            .arrange = ArrangeKeysAndValues};
+
+}  // namespace foretoken

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/planner/observations.h"
+#include "core/prediction/predict.h"
+#include "core/speculation/plan.h"
+
+namespace foretoken {
+
+/// Batches of 1, 2, 3 to 4, 5 to 8 ... sequences, 129 and more.
+inline constexpr int kBatchLevels = 9;
+int BatchLevel(const Workload& load);
+
+/// Decoding time, and when in it a sequence looks for a better plan: looks may take a share of the
+/// time. One that is due is a look at every sequence of the round: they share passes, so that a
+/// mode pays or not for all of them, and only rounds of one mode teach how fast it is. The first
+/// sequence that looks in a round leads, the others follow.
+class LookSchedule {
+ public:
+  /// A round is over.
+  void Advance(double us) { now_us_ += us; }
+  double now_us() const { return now_us_; }
+
+  /// Whether to look at a sequence now. `last`: chosen last for a batch of this size.
+  bool Due(const SpeculationPlan& current, const std::optional<SpeculationPlan>& last,
+           const Workload& load, const SequenceEstimate& sequence);
+  /// A look took so long.
+  void Took(double us);
+  /// A sequence whose looks were enough needs no early ones. (Most looks come early, and at the
+  /// first sequences' begin: a wrong mode costs more than they do.)
+  void Begin(SequenceEstimate* sequence) const;
+
+  /// In this round; or the batch has just come to another size, and what was chosen for it counts.
+  bool follows() const { return now_us_ == level_us_ || now_us_ == led_us_; }
+  void Lead() { led_us_ = now_us_; }
+  /// All sequences of this round take rows of which it is to be seen how long they take.
+  bool explores() const { return now_us_ == explored_us_; }
+  void Explore() { explored_us_ = now_us_; }
+
+  std::int64_t looks() const { return looks_; }
+  /// Of a look, in the mean.
+  double mean_us() const { return looks_ > 0 ? us_ / static_cast<double>(looks_) : 0; }
+
+ private:
+  double now_us_ = 0;
+  double next_look_us_ = 0;
+  // When a look was due; the first sequence of a round looked around; the batch came to its level;
+  // rows were chosen to see how long they take.
+  double looked_us_ = -1;
+  double led_us_ = -1;
+  double level_us_ = -1;
+  double explored_us_ = -1;
+  int level_ = -1;
+  std::int64_t looks_ = 0;
+  double us_ = 0;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/planner/learned_model.h"
+#include "core/planner/look_schedule.h"
+#include "core/planner/mode_records.h"
+#include "core/planner/observations.h"
+#include "core/planner/open_plan.h"
+#include "core/planner/settling.h"
+#include "core/planner/speculation_debt.h"
+#include "core/planner/trial.h"
+
+namespace foretoken {
+
+/// The planner at run time: learns a CostModel from the rounds of all sequences (LearnedModel) and
+/// re-plans each sequence now and then (LookSchedule), after what is predicted to be fastest or
+/// what is worth a Trial. Where plain decoding seems best a mode that lost is thereby tried again
+/// after some thousand rounds, and dropped within some ten. Nor can that cost much: beyond a limit
+/// of what speculation has lost (SpeculationDebt) everything decodes plainly.
+/// One owner; allocates nothing after construction.
+class OnlinePlanner {
+ public:
+  /// `prior`: the passes' times as measured before serving; its proposers are replaced by priors
+  /// of what is to be observed where they are not measured.
+  OnlinePlanner(const CostModel& prior, const PlannerSettings& settings);
+
+  /// The plan of a sequence about which nothing is known yet and which leaves `wanted` open: mode
+  /// auto, or mode ssd whose K, B and C stay while the fan-out, the fallback or both are planned.
+  SpeculationPlan FirstPlan(const SpeculationPlan& wanted, const Workload& load,
+                            SequenceEstimate* sequence);
+
+  void ObservePass(const PassObservation& pass);
+  /// See LearnedModel.
+  void ObserveDraft(double rows, double context, double us) {
+    learned_.ObserveDraft(rows, context, us);
+  }
+  void ObserveProposal(const ProposalObservation& proposal, SequenceEstimate* sequence) {
+    learned_.ObserveProposal(proposal, sequence);
+  }
+
+  void ObserveAsking(DrafterId drafter, double us) { learned_.ObserveAsking(drafter, us); }
+
+  /// The plan from now on: often `current`. Cheap when it is too early for another look.
+  SpeculationPlan Replan(const SpeculationPlan& current, const Workload& load,
+                         SequenceEstimate* sequence);
+
+  /// What is believed now.
+  CostModel Model(const SequenceEstimate& sequence) const { return learned_.Model(sequence); }
+  PlannerReport Report() const;
+
+ private:
+  struct Choice {
+    RankedPlan next;
+    bool scouts = false;  // What one sequence tries, apart from the others.
+  };
+  std::optional<SpeculationPlan>& LastPlan(const Workload& load);
+  // Where it is a choice to decode plainly.
+  bool MustDecodePlainly() const { return MayDecodePlainly() && debt_.exceeded(); }
+  bool MayDecodePlainly() const;
+  // Whether `sequences` may change from mode `current` to `next` with what they may yet lose.
+  bool Affords(Mode current, Mode next, const Workload& load, int sequences) const;
+  // Whether to change from `usual`, for a sequence that is in mode `current`.
+  bool IsBetter(const RankedPlan& best, const RankedPlan& usual, Mode current,
+                const Workload& load) const;
+  // Where the mode is not open.
+  RankedPlan ChooseOpenPart(const CostModel& model, const SpeculationPlan& current,
+                            const SpeculationPlan& wanted, const Workload& load) const;
+  Choice ChooseMode(const CostModel& model, const SpeculationPlan& current, const Workload& load);
+  // The best plan of each mode for the batch that there was last, in words.
+  std::string Reason() const;
+  RankedPlan LookAround(const CostModel& model, const RankedPlan& now, const Workload& load);
+
+  PlannerSettings settings_;
+  LearnedModel learned_;
+  SpeculationDebt debt_;
+  Settling settling_;
+  LookSchedule looks_;
+  Trial trial_;
+  // What was chosen last in mode auto, by BatchLevel.
+  std::array<std::optional<SpeculationPlan>, kBatchLevels> last_plans_;
+  Workload load_{.batch = 0};  // Of the last plan; 0 sequences: there was none.
+  std::int64_t switches_ = 0;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,43 @@
+#include "foretoken/json_schema.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "text/grammar/json/json_grammar.h"
+#include "text/grammar/json/json_size.h"
+#include "text/grammar/json/schema_document.h"
+#include "text/grammar/json/schema_writer.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kMaxJsonDepth = 100;  // Brackets within brackets, enumerated values included.
+constexpr int kMaxMembers = 1000;   // Of an object.
+
+}  // namespace
+
+std::string JsonObjectGrammar() {
+  JsonGrammar grammar;
+  const int root = grammar.AddRule();
+  grammar.SetBody(root, grammar.Rule(JsonGrammar::kObject, Spelling::kAny));
+  return *std::move(grammar).Write(root);
+}
+
+Result<std::string> JsonSchemaGrammar(std::string_view schema) {
+  if (schema.size() > kMaxGrammarBytes) {
+    return InvalidInput(fmt::format("the schema has {} bytes; at most {} are allowed",
+                                    schema.size(), kMaxGrammarBytes));
+  }
+  try {
+    FT_RETURN_IF_ERROR(CheckJsonSize(schema, kMaxJsonDepth, kMaxMembers));
+    const nlohmann::ordered_json parsed = nlohmann::ordered_json::parse(schema);
+    return SchemaWriter(parsed).Write();
+  } catch (const SchemaRefusal& refusal) {
+    return InvalidInput(refusal.message);
+  } catch (const nlohmann::ordered_json::exception& error) {
+    return InvalidInput(fmt::format("the schema is not valid JSON: {}", error.what()));
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/grammar/json/schema_demands.h"
+#include "text/grammar/json/schema_document.h"
+
+namespace foretoken {
+
+// A way to a goal while it is made (schema_demands.cc).
+
+struct Draft;
+
+/// What is added to a draft to follow one of several ways.
+using Alternative = std::function<void(Draft*)>;
+
+/// Demands so far, and what is still to become demands.
+struct Draft {
+  void Add(const nlohmann::ordered_json& schema, bool negated) {
+    todo.push_back({&schema, negated});
+  }
+  void Only(ValueTypes types) { demands.types &= types; }
+  /// The value is an object that has, or lacks, a member.
+  void With(const std::string& name);
+  void Without(const std::string& name);
+  void Require(const std::string& name);
+
+  Demands demands;
+  Goal todo;                                    ///< Taken from the end.
+  std::vector<std::vector<Alternative>> forks;  ///< Of each one alternative is to be taken.
+  std::set<Conjunct> seen;                      ///< Of those that were to do.
+};
+
+/// What "const" or "enum" lists; objects and lists as schemas that only they match.
+struct ListedParts {
+  std::vector<nlohmann::ordered_json> scalars;
+  std::vector<const nlohmann::ordered_json*> schemas;
+};
+ListedParts ReadListed(const nlohmann::ordered_json& schema, std::string_view keyword,
+                       SchemaDocument* document);
+
+/// Whether a schema says of itself that everything matches it.
+bool IsTrueSchema(const nlohmann::ordered_json& schema);
+
+/// Refuses a least number that is more than can be counted.
+int LeastCount(int count, const nlohmann::ordered_json& schema, const SchemaDocument& document);
+
+/// Adds that `schema`, an object, does not hold: that one of its keywords does not.
+void Deny(const nlohmann::ordered_json& schema, Draft* draft, SchemaDocument* document);
+
+}  // namespace foretoken

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "text/tokenizer/pair/running_text.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace foretoken {
+
+/// A target and a draft that have texts in common and nothing else (universal assisted generation;
+/// Timor et al. 2025, arXiv 2502.05202). Immutable and thread-safe.
+struct TextPair {
+  std::shared_ptr<const Tokenizer> target;
+  std::shared_ptr<const Tokenizer> draft;
+  /// By the target's tokens: of a special one without text, the draft's of the same name or,
+  /// failing that, role; -1 where it has none, or the token has text.
+  std::vector<Token> marks;
+};
+
+std::shared_ptr<const TextPair> MakeTextPair(std::shared_ptr<const Tokenizer> target,
+                                             std::shared_ptr<const Tokenizer> draft);
+
+/// What a draft reads of one sequence of its target: the text of its tokens, in the draft's.
+/// Special tokens are read where the draft has them, and left out where it has not: another model's
+/// marks, spelled out, would be a text that it has never seen.
+class TextOfTarget {
+ public:
+  /// `tokens` begin with those of all earlier calls.
+  void Read(const TextPair& pair, std::span<const Token> tokens);
+
+  const RunningText& draft_text() const { return text_; }
+  /// The bytes that begin a character of which the rest is to come; the draft has not read them.
+  const std::string& pending() const { return pending_; }
+  /// Whether no text was read.
+  bool at_start() const { return at_start_; }
+
+ private:
+  void ReadBytes(const TextPair& pair, std::string_view bytes);
+  RunningText text_;
+  std::string pending_;
+  std::string fresh_;     // Text that text_ is yet to be told of.
+  std::size_t read_ = 0;  // Of the target's tokens.
+  bool at_start_ = true;
+};
+
+/// The target's tokens for what its draft says next, `said`, behind `tokens` that `text` has read:
+/// whole characters, and a special token that both have, behind which nothing counts. Empty where
+/// the draft goes on otherwise than with the rest of the pending character.
+std::vector<Token> TargetTokensOf(const TextPair& pair, const TextOfTarget& text,
+                                  std::span<const Token> tokens, std::span<const Token> said);
+
+}  // namespace foretoken

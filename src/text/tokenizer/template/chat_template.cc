@@ -1,0 +1,101 @@
+#include "text/tokenizer/template/chat_template.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text/utf8.h"
+#include "json/ordered_json.h"
+
+namespace foretoken {
+namespace {
+
+// Stands behind the content of a turn that the answer goes on with: what the template writes behind
+// it ends the turn.
+constexpr std::string_view kLastEnd = "[[the answer goes on here]]";
+
+/// `text` as JSON of one type; null where it is empty.
+Result<OrderedJson> ReadJson(std::string_view name, const std::string& text,
+                             OrderedJson::value_t type) {
+  if (text.empty()) return OrderedJson();
+  OrderedJson json = ParseOrdered(text);
+  if (json.type() == type) return json;
+  return InvalidInput(fmt::format("the {} of a chat must be a JSON {}, not '{}'", name,
+                                  type == OrderedJson::value_t::array ? "array" : "object",
+                                  Shortened(text, 40)));
+}
+
+Result<OrderedJson> MessageJson(const ChatMessage& message) {
+  OrderedJson json = {{"role", message.role}, {"content", message.content}};
+  FT_ASSIGN_OR_RETURN(const OrderedJson more, ReadJson("further fields of a message", message.more,
+                                                       OrderedJson::value_t::object));
+  for (const auto& [name, value] : more.items()) json[name] = value;
+  return json;
+}
+
+/// What the template finds by name.
+Result<OrderedJson> VariablesOf(const ChatInput& chat) {
+  OrderedJson data;
+  OrderedJson& messages = data["messages"] = OrderedJson::array();
+  for (const ChatMessage& message : chat.messages) {
+    FT_ASSIGN_OR_RETURN(OrderedJson json, MessageJson(message));
+    messages.push_back(std::move(json));
+  }
+  FT_ASSIGN_OR_RETURN(data["tools"], ReadJson("tools", chat.tools, OrderedJson::value_t::array));
+  FT_ASSIGN_OR_RETURN(data["documents"],
+                      ReadJson("documents", chat.documents, OrderedJson::value_t::array));
+  FT_ASSIGN_OR_RETURN(const OrderedJson variables,
+                      ReadJson("template variables", chat.variables, OrderedJson::value_t::object));
+  constexpr std::size_t kMostVariables = 256;
+  if (variables.size() > kMostVariables) {
+    return InvalidInput(fmt::format("a chat template is given at most {} variables, not {}",
+                                    kMostVariables, variables.size()));
+  }
+  for (const auto& [name, value] : variables.items()) {
+    if (data.contains(name)) {
+      return InvalidInput(fmt::format(
+          "'{}' is no variable that can be given to a chat template: the chat itself is", name));
+    }
+    data[name] = value;
+  }
+  if (chat.continues_last && !messages.empty()) {
+    OrderedJson& content = messages.back()["content"];
+    content = content.get<std::string>() + std::string(kLastEnd);
+    data["add_generation_prompt"] = false;
+  }
+  if (!data.contains("add_generation_prompt")) data["add_generation_prompt"] = true;
+  return data;
+}
+
+// What the template wrote up to the end of the last message's content.
+Result<jinja::Text> UpToLastEnd(const jinja::Text& whole) {
+  const std::size_t end = whole.bytes().rfind(kLastEnd);
+  if (end == std::string::npos) {
+    return InvalidInput(
+        "the chat template does not write the assistant's last turn as it is, so the answer cannot "
+        "go on with it; end the chat with a turn of the user's");
+  }
+  jinja::Text text;
+  text.Append(whole, 0, end);
+  return text;
+}
+
+}  // namespace
+
+Result<ChatTemplate> ChatTemplate::Parse(std::string_view jinja,
+                                         std::map<std::string, std::string> marks) {
+  FT_ASSIGN_OR_RETURN(jinja::Template parsed, jinja::Template::Parse(jinja));
+  return ChatTemplate(std::move(parsed), std::move(marks));
+}
+
+Result<jinja::Text> ChatTemplate::Render(const ChatInput& chat) const {
+  jinja::Inputs inputs{.own = marks_, .now = chat.now.has_value() ? &*chat.now : nullptr};
+  FT_ASSIGN_OR_RETURN(inputs.data, VariablesOf(chat));
+  FT_RETURN_IF_ERROR(PutTools(tools_place_, &inputs.data));
+  if (!chat.continues_last) return template_.Render(inputs);
+  FT_ASSIGN_OR_RETURN(const jinja::Text whole, template_.Render(inputs));
+  return UpToLastEnd(whole);
+}
+
+}  // namespace foretoken

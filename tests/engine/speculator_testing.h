@@ -1,0 +1,54 @@
+#pragma once
+
+// A speculator in a thread of a test.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/backend/device.h"
+#include "core/engine/engine.h"
+#include "core/ssd/speculator.h"
+#include "core/ssd/speculator_client.h"
+#include "core/transport/thread_host.h"
+
+namespace foretoken {
+
+/// What an engine with these options, which are complete, tells its speculator.
+inline ConfigureMessage ConfigureFor(const EngineConfig& options) {
+  return {.max_lookahead = options.max_lookahead,
+          .max_nodes = options.max_nodes,
+          .max_cache_budget = options.max_cache_budget,
+          .max_sequences = options.max_batch,
+          .max_context = options.max_context};
+}
+
+/// The engine's end of a speculator over `draft`, a model on `device` with the target's vocabulary;
+/// both outlive it.
+inline std::unique_ptr<SpeculatorClient> StartTestSpeculator(Model* draft, Device* device,
+                                                             ConfigureMessage config) {
+  config.vocabulary = draft->config().vocabulary;
+  auto host = ThreadHost::Start(
+      [draft, device](Channel& channel, const std::atomic<bool>& stop) {
+        device->Adopt();
+        Speculator speculator(draft, &channel, {});
+        (void)speculator.Run(
+            [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
+            const_cast<std::atomic<bool>*>(&stop));
+      },
+      "in the test");
+  EXPECT_TRUE(host.ok());
+  auto client = std::make_unique<SpeculatorClient>(
+      std::move(host).value(), config,
+      [](const std::string& warning) { ADD_FAILURE() << warning; });
+  // As engines do: a speculator that has not said hello is not asked, so that what a run prepares
+  // would depend on when its thread is started.
+  const Status ready = client->WaitReady();
+  EXPECT_TRUE(ready.ok());
+  return client;
+}
+
+}  // namespace foretoken
