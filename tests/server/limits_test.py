@@ -1,6 +1,6 @@
 """What the program does where memory, threads, descriptors, namespaces or a file's bytes run out.
 
-python3 tests/server/limits_test.py build/release/apps/cli/foretoken [TEST...]
+python3 tests/server/limits_test.py build/release/apps/foretoken/foretoken [TEST...]
 """
 
 import concurrent.futures

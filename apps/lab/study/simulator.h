@@ -10,9 +10,9 @@
 
 /// Event simulation of the round process: targets, draft devices and the messages between them,
 /// with times and luck from given numbers. Where the theory has a formula for the same process
-/// (prediction/theory_testing.h), the two agree; the simulator also answers where no formula does:
-/// several draft devices that share a cache's branches, several targets that share draft devices,
-/// caches that are cut off at any time.
+/// (core/prediction/theory_testing.h), the two agree; the simulator also answers where no formula
+/// does: several draft devices that share a cache's branches, several targets that share draft
+/// devices, caches that are cut off at any time.
 namespace foretoken {
 
 /// Microseconds of a pass over that many rows (> 0).

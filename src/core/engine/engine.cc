@@ -62,7 +62,7 @@ struct KeptTaps {
 }  // namespace
 
 /// Who is there: requests, admission and the sequences' lives. What happens in a round is the
-/// business of its parts (engine/round), in the order of Step.
+/// business of its parts (core/engine/round), in the order of Step.
 struct Engine::Impl {
   Impl(const EngineConfig& config, Model* target, Device* target_device,
        const Tokenizer* target_tokenizer, Proposers proposers);

@@ -54,8 +54,8 @@ struct DecodedText {
   TapRows taps;  ///< TapsOf the engine, of all tokens but the last.
 };
 
-/// What an engine is made with; 0 stands for a default until CompleteOptions (engine/rules.h) has
-/// been asked.
+/// What an engine is made with; 0 stands for a default until CompleteOptions (core/engine/rules.h)
+/// has been asked.
 struct EngineConfig {
   /// Of requests that bring none. An empty fan-out shape stands for kDefaultFanout at every node.
   SpeculationPlan plan;

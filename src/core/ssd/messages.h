@@ -123,7 +123,7 @@ struct PlanMessage {
 
 /// The outcome of a round and what the engine verifies next. `epoch` is that of the next round:
 /// what the speculator prepares for it carries this number, and nothing older can hit. Packed and
-/// unpacked in ssd/outcome_record.h.
+/// unpacked in core/ssd/outcome_record.h.
 struct OutcomeMessage {
   struct Entry {
     Token token = -1;

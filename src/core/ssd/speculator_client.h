@@ -22,7 +22,7 @@
 namespace foretoken {
 
 /// Runs a speculator somewhere (a thread, a process) and owns the channel to it. Implemented in
-/// src/transport.
+/// src/core/transport.
 class SpeculatorHost {
  public:
   virtual ~SpeculatorHost() = default;

@@ -54,7 +54,7 @@ struct Checkpoint {
   /// Of those tensors that do not lie in the files as they are; these have no data.
   std::map<std::string, Arrangement, std::less<>> arranged;
   /// What those tensors are in the files that are to be quantised as they are read: these have no
-  /// data, and the format that they will have (weights/requantize.h).
+  /// data, and the format that they will have (core/weights/requantize.h).
   TensorMap requantized_from;
   /// Rows of q and k alternate between the two halves of what is rotated of each head, for a
   /// rotation of neighbours (arrange/rotated_rows.h); elsewhere the first half lies before the

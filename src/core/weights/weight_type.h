@@ -35,7 +35,7 @@ struct MixBasis {
 
 /// ... and of a tensor.
 struct TensorPlace {
-  std::string_view name;  ///< Ours (model/families/family.h): "layers.3.down.weight".
+  std::string_view name;  ///< Ours (core/model/families/family.h): "layers.3.down.weight".
   std::int64_t width = 0;
   int dimensions = 2;
 };

@@ -250,7 +250,7 @@ struct MarkovSpec {
 };
 
 /// A decoder as data: what one walk over its layers computes, and the tokens that begin and end its
-/// texts. Made by a family (families/family.h) of what a checkpoint says.
+/// texts. Made by a family (core/model/families/family.h) of what a checkpoint says.
 struct ModelConfig {
   std::string architecture;  ///< As config.json names it: "LlamaForCausalLM".
   std::string family;        ///< Family::name.

@@ -48,7 +48,7 @@ struct Family {
   /// Fields of config.json that GGUF files say in a way of the family's own; null: none.
   void (*gguf_fields)(const GgufMetadata& metadata, ConfigFields::Json* config) = nullptr;
   /// The other way round: keys of the family's own that a GGUF file of a model has, beside those of
-  /// all models (convert/gguf_keys.h); null: none.
+  /// all models (door/convert/gguf_keys.h); null: none.
   void (*gguf_keys)(const ModelConfig& config, GgufHeader* header) = nullptr;
   /// Tensors of a folder that GGUF files have in another form, arranged as they are there, under
   /// our names for those. Null: there are none. A tensor that is missing or of another shape than

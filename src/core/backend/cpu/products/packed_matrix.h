@@ -8,7 +8,7 @@
 #include "core/backend/cpu/kernels.h"
 
 // Matrices as kernels read them: panels of kPanel outputs, band after band. A panel of a quantised
-// band is laid out as cpu/quant/layout.h says, one of floats as MatMulTask does.
+// band is laid out as core/backend/cpu/quant/layout.h says, one of floats as MatMulTask does.
 
 namespace foretoken::cpu {
 

@@ -7,7 +7,7 @@
 #include "core/tensor/weight_format.h"
 
 // What the translation units of the instruction sets share for products with quantised weights:
-// plain structs and constants only, as in backend/cpu/kernels.h.
+// plain structs and constants only, as in core/backend/cpu/kernels.h.
 
 namespace foretoken::cpu {
 
