@@ -19,7 +19,7 @@ import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-LIMIT = 818  # Only ever made smaller; the goal is 60.
+LIMIT = 10  # Only ever made smaller.
 RIDDLES = re.compile(r"(?:Of|That|Those|Likewise)\b|\.\.\.")
 
 BASE = "f88cdc1a93662b8377291d0f75136ee8a1bd2996"  # Older messages are left as they are.
