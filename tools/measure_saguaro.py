@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the tables about fan-out, verifiers and mode auto of docs/performance.md, as Markdown.
+"""Measures the tables about fan-out, verifiers and mode auto of lab/performance, as Markdown.
 
     tools/measure_saguaro.py PROGRAM auto|temperatures|fanouts|trees|predictions [OPTION]...
 

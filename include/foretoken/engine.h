@@ -48,7 +48,8 @@ struct DraftOptions {
   LoadProgress progress;   ///< Told how far its weights are loaded; may be null.
 };
 
-/// A draft that is trained on what its engine decodes, while it decodes (docs/training.md).
+/// A draft that is trained on what its engine decodes, while it decodes
+/// (docs/do/train_a_drafter.md).
 struct LearningOptions {
   std::string folder;  ///< Where captures are written and a trainer puts what it has made.
   /// Bytes that captures may take on the disk; older ones go.

@@ -12,8 +12,9 @@ namespace foretoken {
 enum class KvFormat {
   kBF16,  ///< Queries and the softmax's weights are rounded to BF16 too.
   kF32,
-  /// Blocks of 32 numbers of 8 bits with a scale (docs/arithmetic.md), read as they are: little
-  /// more than half of BF16's memory. Queries and the softmax's weights are taken in 16 bits.
+  /// Blocks of 32 numbers of 8 bits with a scale (docs/develop/arithmetic.md), read as they are:
+  /// little more than half of BF16's memory. Queries and the softmax's weights are taken in 16
+  /// bits.
   kQ8_0,
 };
 inline constexpr std::size_t kKvFormats = 3;

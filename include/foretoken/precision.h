@@ -11,7 +11,7 @@ enum class Precision {
   kBF16,
   kF32,
   /// Weights as they were stored, quantised ones with inputs of 8 bits. The same bits on every
-  /// instruction set (docs/arithmetic.md).
+  /// instruction set (docs/develop/arithmetic.md).
   kPortable,
 };
 

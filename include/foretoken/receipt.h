@@ -20,7 +20,7 @@ namespace foretoken {
 struct Receipt {
   std::string model;  ///< Fingerprints of weights and tokenizer, as `inspect` shows them.
   std::string tokenizer;
-  std::string adapter;      ///< Fingerprint of the adapter (docs/lora.md); empty: none.
+  std::string adapter;      ///< Fingerprint of the adapter (docs/do/lora.md); empty: none.
   float adapter_scale = 1;  ///< AdapterUse::scale.
   Precision precision = Precision::kPortable;
   KvFormat kv = KvFormat::kBF16;      ///< How keys and values were kept, which bits depend on.

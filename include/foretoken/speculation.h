@@ -69,8 +69,8 @@ enum class FanoutRule : std::uint8_t {
   kPlanned,    ///< Theorem 18 on the hit curves that are observed.
 };
 
-/// Parallel speculation as published, each as settings of mode ssd (docs/ssd.md says what of a
-/// method that does not capture).
+/// Parallel speculation as published, each as settings of mode ssd (docs/understand/ssd.md says
+/// what of a method that does not capture).
 enum class SsdPreset : std::uint8_t {
   kSaguaro,     ///< F bonus tokens at every node of a chain.
   kPearl,       ///< Only the outcome in which all tokens are accepted, with one bonus token.

@@ -1,4 +1,4 @@
-// The promise (docs/verification.md): every mode emits the tokens of AR, bit for bit.
+// The promise (docs/understand/verification.md): every mode emits the tokens of AR, bit for bit.
 
 #include <gtest/gtest.h>
 

@@ -25,12 +25,12 @@ OPTIONAL = ["optional/ecmascript-regex", "optional/non-bmp-regex"] + [
     ("date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "json-pointer",
      "relative-json-pointer", "time", "uri", "uri-reference", "uuid")]
 
-# Files that hold schemas to be something else than what docs/constrained_decoding.md says.
+# Files that hold schemas to be something else than what docs/do/constrain.md says.
 LEFT_OUT = {
     "format": "formats must hold here, while by default they only annotate",
 }
 
-# Valid instances that are not let through, as docs/constrained_decoding.md says: e-mail addresses
+# Valid instances that are not let through, as docs/do/constrain.md says: e-mail addresses
 # are plain ones, hosts are no IPv6 addresses, leap seconds are those of UTC.
 NARROWER = {
     "optional/format/email": [

@@ -1,6 +1,6 @@
 """A Llama in plain torch, for the tests of training: random or read from a model folder, and what
-it answers written as a capture (docs/training.md). On its own it captures a folder's answers:
-small_target.py MODEL_FOLDER OUT_FOLDER ANSWERS TOKENS SEED."""
+it answers written as a capture (docs/look_up/formats.md). On its own it captures a folder's
+answers: small_target.py MODEL_FOLDER OUT_FOLDER ANSWERS TOKENS SEED."""
 
 import json
 import pathlib

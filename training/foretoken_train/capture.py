@@ -1,5 +1,5 @@
-"""Captured data: answers of a target, and what its passes computed. docs/training.md defines the
-files."""
+"""Captured data: answers of a target, and what its passes computed. docs/look_up/formats.md
+defines the files."""
 
 import dataclasses
 import pathlib

@@ -1,5 +1,5 @@
 """Texts whose tokens have been found right or wrong: JSON lines, of people or of `judge-data`.
-docs/training.md defines them."""
+docs/do/train_a_drafter.md defines them."""
 
 import dataclasses
 import pathlib

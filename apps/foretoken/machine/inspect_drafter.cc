@@ -81,7 +81,7 @@ json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelCon
 }
 
 // A model without some sub-layers, as a draft of itself. Its keys and values are the target's on
-// the conditions of docs/self_speculation.md that can be told without an engine.
+// the conditions of docs/do/self_speculation.md that can be told without an engine.
 Result<json> SelfFigures(const ModelOptions& options) {
   FT_ASSIGN_OR_RETURN(const OpenedModel whole, OpenModel(options.TargetSource()));
   FT_ASSIGN_OR_RETURN(const OpenedModel draft, OpenModel(options.DraftSource()));

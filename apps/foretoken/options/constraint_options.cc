@@ -27,7 +27,7 @@ Result<std::string> GrammarOf(const ConstraintOptions& options) {
 void AddConstraintOptions(CLI::App* app, ConstraintOptions* options) {
   const OptionGroup add(app, "Constraint");
   CLI::Option* grammar = add("--grammar", &options->grammar_file, "FILE",
-                             "Let the output match a grammar (GBNF; docs/constrained_decoding.md)");
+                             "Let the output match a grammar (GBNF; docs/do/constrain.md)");
   CLI::Option* schema =
       add("--json-schema", &options->json_schema, "FILE|JSON",
           "Let the output be JSON that matches a schema: a file, or the schema itself");

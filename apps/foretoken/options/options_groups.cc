@@ -195,7 +195,8 @@ void AddLossyOptions(const OptionGroup& add, SpeculationOptions* options) {
       ->check(Between(1e-6F, 1.0F))
       ->needs(lossy);
   add("--lossy-judge", &rule->judge, "FOLDER",
-      "judge: the head, as foretoken_train judge makes it for the target (docs/training.md)")
+      "judge: the head, as foretoken_train judge makes it for the target "
+      "(docs/do/train_a_drafter.md)")
       ->needs(lossy);
   add("--lossy-approval", &rule->approval, "P",
       "judge: accept what the head finds right with more than P, from 0 to 1 (default 0.5, which "

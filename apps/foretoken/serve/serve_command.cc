@@ -282,7 +282,7 @@ void AddServedModelsOptions(CLI::App* command, ServeOptions* options) {
       ->check(Between(0.001, 1e6));
   add("--allow-pull", &options->allow_pull,
       "Let clients have models fetched from the hub by their names, through Ollama's /api/pull, "
-      "which are then served (docs/api.md says what that means)");
+      "which are then served (docs/do/run_a_server.md says what that means)");
   add("--pull-limit", &options->pull_gb, "GB",
       "Gigabytes that such a model may have at most (default 100)")
       ->check(Between(0.001, 1e6));
@@ -328,10 +328,11 @@ void AddRequestOptions(CLI::App* command, ServeOptions* options) {
       ->check(OneOf({"auto", "none", "deepseek"}));
   add("--reranking,--rerank", &options->each.service.reranks,
       "Answer /v1/rerank: the model was trained to say yes or no to a query and a document, as "
-      "Qwen3-Reranker was (docs/api.md)");
+      "Qwen3-Reranker was (docs/look_up/api.md)");
   add("--slot-save-path", &options->each.service.slot_folder, "DIR",
       "Let clients save the keys and values of a text to files of this folder, and take them back "
-      "in another run, by llama.cpp's /slots/ID?action=save, restore and erase (docs/api.md)");
+      "in another run, by llama.cpp's /slots/ID?action=save, restore and erase "
+      "(docs/look_up/api.md)");
   add("--strict-fields", &options->each.service.defaults.strict_fields,
       "Refuse fields that the server does not know; else they are named in the reply's header "
       "X-Foretoken-Ignored, where what it knows and leaves out always is");

@@ -177,7 +177,7 @@ void AddServedOptions(CLI::App* app, ServedOptions* options) {
   const OptionGroup add_chat(app, "Chat");
   add_chat("--tool-format", &options->model.tool_format, "NAME",
            "How the model writes calls of tools: auto (default: as its chat template tells), or "
-           "a form by its name (docs/tools.md)")
+           "a form by its name (docs/do/tools.md)")
       ->check(OneOf(std::move(forms)));
   AddModeOption(app, &options->mode);
   const OptionGroup add(app, "Speculation");
@@ -190,7 +190,8 @@ void AddServedOptions(CLI::App* app, ServedOptions* options) {
   add("--learn-draft", &options->learn_draft, "DIR",
       "Write what is decoded, and the target's states, for a trainer to DIR/captures, and draft "
       "with what it puts into DIR/candidates where that is better on texts held back "
-      "(docs/training.md); requests whose field \"datastore\" has \"learn\": false stay out");
+      "(docs/do/train_a_drafter.md); requests whose field \"datastore\" has \"learn\": false stay "
+      "out");
   add("--learn-draft-mb", &options->learn_draft_mb, "N",
       "What the captures may take on disk, the oldest going first (default 1024)")
       ->check(Between(4, 1 << 20));

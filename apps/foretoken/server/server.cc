@@ -313,7 +313,7 @@ std::optional<HttpReply> Server::Screen(HttpHead* note) const {
   if (route == nullptr) {
     return ErrorReply(
         {.status = 404,
-         .message = fmt::format("there is no {} here; docs/api.md lists what there is",
+         .message = fmt::format("there is no {} here; docs/look_up/api.md lists what there is",
                                 Shortened(head.path)),
          .code = "unknown_url"},
         DoorAt(head.path));

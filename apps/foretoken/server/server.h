@@ -41,7 +41,8 @@ struct ServerOptions {
   std::uint64_t pull_bytes = 0;  ///< The most that such a model may have.
 };
 
-/// An OpenAI-compatible HTTP server over one or more models (docs/api.md). Answers from the start.
+/// An OpenAI-compatible HTTP server over one or more models (docs/look_up/api.md). Answers from the
+/// start.
 class Server {
  public:
   /// Binds and begins to listen, and to load where there is one model only. An error where the

@@ -259,7 +259,7 @@ void AddCaptureCommand(CLI::App* app, CommandBody* chosen) {
       "Answers are sampled at temperature 1 unless --temp says otherwise, and are the same in "
       "every "
       "mode; what is read of each position is what decoding has there, bit for bit.\n"
-      "docs/training.md defines the files.");
+      "docs/look_up/formats.md defines the files.");
   command->callback(
       [options, chosen] { *chosen = [options] { return CaptureRun(*options).Run(); }; });
 }

@@ -101,7 +101,7 @@ void AddRolloutCommand(CLI::App* app, CommandBody* chosen) {
       "own, "
       "which follows from --seed, the prompt's id and the sample's number, and is the same in "
       "every "
-      "mode, bit for bit. docs/rollout.md defines the files.");
+      "mode, bit for bit. docs/do/rollout.md defines the files.");
   command->callback([options, chosen] { *chosen = [options] { return TakeSamples(*options); }; });
 }
 

@@ -219,7 +219,7 @@ void AddSkipSearchCommand(CLI::App* app, CommandBody* chosen) {
       "reads for a token; by both, the speed that is to be expected is predicted. A third of the "
       "sets are random, each later one changes the best so far. Ctrl-C ends the search with the "
       "best so far.\n"
-      "docs/self_speculation.md says more.");
+      "docs/do/self_speculation.md says more.");
   command->callback(
       [options, chosen] { *chosen = [options] { return SkipSearchRun(*options).Run(); }; });
 }

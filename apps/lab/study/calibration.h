@@ -61,8 +61,8 @@ struct Calibration {
   std::vector<CalibratedSetting> settings;  ///< At least one.
 };
 
-/// Reads the JSON of docs/planner.md strictly: a field that is missing, unknown, of another type or
-/// out of its range is refused by its place in the file. `where` names the file in errors.
+/// Reads the JSON of docs/look_up/formats.md strictly: a field that is missing, unknown, of another
+/// type or out of its range is refused by its place in the file. `where` names the file in errors.
 Result<Calibration> ParseCalibration(std::string_view text, std::string_view where);
 /// The same from a file of at most 16 MiB.
 Result<Calibration> ReadCalibration(const std::filesystem::path& path);

@@ -17,7 +17,8 @@ SimulatorOptions SimulatorFor(const CostModel& model, const SpeculationPlan& pla
 
 /// A published setting whose times and rates are known or can be fitted.
 struct SimulatorPreset {
-  std::string description;  ///< One line; what was fitted to what is in docs/planner.md.
+  /// One line; what was fitted to what is in docs/understand/simulation.md.
+  std::string description;
   CostModel model;
   int target_devices = 1;  ///< How many devices one target has.
 };

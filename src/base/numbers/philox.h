@@ -7,7 +7,7 @@ namespace foretoken {
 
 /// What a random draw is for; streams of different purposes never share a counter.
 enum class NoisePurpose : std::uint32_t {
-  kSampling = 0,    ///< The Gumbel noise of docs/verification.md.
+  kSampling = 0,    ///< The Gumbel noise of docs/understand/verification.md.
   kScript = 1,      ///< Scripted acceptance of timing studies.
   kDrafting = 2,    ///< Draws of drafters that do not follow the target's noise.
   kAcceptance = 3,  ///< Whether rejection verification takes a proposed token.

@@ -1,4 +1,5 @@
-// Every backend against the reference, and batch invariance (docs/verification.md) bit by bit.
+// Every backend against the reference, and batch invariance (docs/understand/verification.md) bit
+// by bit.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -130,7 +130,8 @@ TEST_P(ExpertsTest, GroupsAgreeWithReference) {
   EXPECT_THAT(results[0], testing::Pointwise(NearBy(Tolerance(1e-4F)), results[1]));
 }
 
-// What docs/arithmetic.md says, in double: the experts of a row in order, and what they weigh.
+// What docs/develop/arithmetic.md says, in double: the experts of a row in order, and what they
+// weigh.
 std::vector<std::pair<int, double>> Expected(const Routing& routing, std::span<const float> scores,
                                              const std::vector<float>& choice_bias) {
   using enum Routing::Weights;

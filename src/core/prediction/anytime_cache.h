@@ -26,10 +26,11 @@ struct CacheRace {
   bool ranked = true;  ///< The nodes before the proposal's last have been ranked already.
 };
 
-/// Plays the speculator's passes (docs/ssd.md) against the clock. The outcome node follows `nodes`,
-/// the bonus token `curves`; `shape` has one fan-out for each node. A pass takes the branches that
-/// are worth most for its time, all others wait; what is complete when the time is up, counts. One
-/// pass in the balance counts in part, since passes do not all take the same time.
+/// Plays the speculator's passes (docs/understand/ssd.md) against the clock. The outcome node
+/// follows `nodes`, the bonus token `curves`; `shape` has one fan-out for each node. A pass takes
+/// the branches that are worth most for its time, all others wait; what is complete when the time
+/// is up, counts. One pass in the balance counts in part, since passes do not all take the same
+/// time.
 CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape, const NodeLaw& nodes,
                             const HitCurves& curves);
 

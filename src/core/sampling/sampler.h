@@ -13,9 +13,9 @@
 
 namespace foretoken {
 
-/// Chooses tokens by shared noise (docs/verification.md): x_t = argmax_i(z_i / T + g_i), where z
-/// are the logits after every sampler option on the emitted prefix. Holds scratch memory only, so
-/// what it returns is a function of its arguments; one per thread.
+/// Chooses tokens by shared noise (docs/understand/verification.md): x_t = argmax_i(z_i / T + g_i),
+/// where z are the logits after every sampler option on the emitted prefix. Holds scratch memory
+/// only, so what it returns is a function of its arguments; one per thread.
 class Sampler {
  public:
   Sampler(Backend* backend, int vocabulary);

@@ -12,7 +12,8 @@ namespace foretoken {
 inline constexpr int kMostRelaxed = 64;
 
 /// A token of this probability, e^-26, no noise would draw: filters, grammars and biases have left
-/// out what is below it (docs/verification.md), and neither a judge nor a script brings it back.
+/// out what is below it (docs/understand/verification.md), and neither a judge nor a script brings
+/// it back.
 inline constexpr float kLeastPossible = 5.1e-12F;
 
 /// Refuses a rule whose numbers say nothing, or whose judge is missing or of no use. `spell` names

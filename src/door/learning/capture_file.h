@@ -12,8 +12,9 @@
 
 namespace foretoken {
 
-/// Writes what a target has answered and computed, in the form that docs/training.md defines: files
-/// capture-00000.safetensors ... of a folder, each whole or not there, and their owner's alone.
+/// Writes what a target has answered and computed, in the form that docs/look_up/formats.md
+/// defines: files capture-00000.safetensors ... of a folder, each whole or not there, and their
+/// owner's alone.
 class CaptureWriter {
  public:
   /// The target, and what of it is written: the streams that enter `layers`, which are `hidden`

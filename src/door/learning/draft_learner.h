@@ -17,10 +17,10 @@
 
 namespace foretoken {
 
-/// Lets an engine's draft follow its traffic (docs/training.md, Online): writes captures of it into
-/// `captures` of a folder, judges what a trainer puts into `candidates` by texts that were held
-/// back, and has the engine draft with what is better. Neither trainer nor engine waits for the
-/// other. Its own thread does the work; the engine's only copies texts.
+/// Lets an engine's draft follow its traffic (docs/do/train_a_drafter.md, Online): writes captures
+/// of it into `captures` of a folder, judges what a trainer puts into `candidates` by texts that
+/// were held back, and has the engine draft with what is better. Neither trainer nor engine waits
+/// for the other. Its own thread does the work; the engine's only copies texts.
 class DraftLearner {
  public:
   /// The candidate of `folder` that was in use last; none where none was better than the draft that

@@ -189,7 +189,7 @@ TEST_F(Learning, UsesWhatIsBetterAndGoesBackWhereItIsNot) {
   at = nullptr;
   made->reset();  // What waits is written.
 
-  // Captures are as docs/training.md defines them.
+  // Captures are as docs/look_up/formats.md defines them.
   int files = 0;
   for (const auto& entry : fs::directory_iterator(folder_.path() / "captures")) {
     const auto file = TensorFile::Open(entry.path(), ParseSafetensors);

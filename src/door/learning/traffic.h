@@ -49,10 +49,10 @@ struct TrafficCounts {
   std::string failure;         ///< Why captures cannot be written now; empty: they can.
 };
 
-/// Takes the texts that an engine decodes: most are written as captures (docs/training.md), by a
-/// thread of low priority; some are held back, to judge drafts by that were trained on the others.
-/// Where captures cannot be written (a full disk) that is tried again and again, and texts wait as
-/// long as there is room for them. Thread-safe.
+/// Takes the texts that an engine decodes: most are written as captures (docs/look_up/formats.md),
+/// by a thread of low priority; some are held back, to judge drafts by that were trained on the
+/// others. Where captures cannot be written (a full disk) that is tried again and again, and texts
+/// wait as long as there is room for them. Thread-safe.
 class Traffic {
  public:
   /// `shape` is that of the engine's taps, of which the last is the final state; `tokenizer` the

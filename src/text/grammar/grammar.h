@@ -57,7 +57,7 @@ struct Grammar {
   std::optional<ReasoningLimit> reasoning = std::nullopt;
 };
 
-/// Reads a grammar in the notation that llama.cpp made known as GBNF (docs/constrained_decoding.md
+/// Reads a grammar in the notation that llama.cpp made known as GBNF (docs/do/constrain.md
 /// describes it). Refuses what is wrong with one sentence that names line and column. Every rule
 /// reference of the result is valid; whether the grammar makes sense is for Automaton to find out.
 Result<Grammar> ParseGrammar(std::string_view text);

@@ -214,7 +214,7 @@ TEST_F(SharedData, DifferentVocabulariesAreNamed) {
 }
 
 // How many of a target's tokens drafts of other families have, and how much of texts they are: what
-// docs/models.md says, and CheckEnoughShared refuses by.
+// docs/look_up/models.md says, and CheckEnoughShared refuses by.
 TEST_F(SharedData, FamiliesShareMostOfWhatTextsAreMadeOf) {
   const std::string prose = Slurp(kShared / "prompts" / "gsm8k_question.jsonl");
   const std::string code = Slurp(kShared / "prompts" / "HumanEval.jsonl").substr(0, 50'000);

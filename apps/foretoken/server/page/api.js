@@ -60,8 +60,8 @@ async function* events(body) {
 
 /**
  * Streams the answer to a conversation. Yields, as they come, `{round}` (what the server traces of
- * a round: see docs/api.md, with `tokens` holding each token's id, text and origin), `{text}` (text
- * that belongs to no token) and at the end `{usage, timings}`.
+ * a round: see docs/look_up/api.md, with `tokens` holding each token's id, text and origin), `{text}`
+ * (text that belongs to no token) and at the end `{usage, timings}`.
  */
 export async function* generate(messages, options, signal) {
   const body = {

@@ -52,7 +52,7 @@ FT_INLINE Vec Fma(Vec x, Vec y, Vec z) { return _mm512_fmadd_ps(x, y, z); }
 // The second operand where either is NaN.
 FT_INLINE Vec Max(Vec x, Vec y) { return _mm512_max_ps(x, y); }
 FT_INLINE Vec Min(Vec x, Vec y) { return _mm512_min_ps(x, y); }
-// In the order that every instruction set has (docs/arithmetic.md).
+// In the order that every instruction set has (docs/develop/arithmetic.md).
 FT_INLINE float ReduceAdd(Vec v) {
   const __m256 s = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
   const __m128 q = _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));

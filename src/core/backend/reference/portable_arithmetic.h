@@ -2,7 +2,7 @@
 
 #include <array>
 
-// The portable arithmetic (docs/arithmetic.md) in plain operations on single numbers.
+// The portable arithmetic (docs/develop/arithmetic.md) in plain operations on single numbers.
 
 namespace foretoken::reference {
 

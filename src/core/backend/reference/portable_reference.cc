@@ -1,4 +1,5 @@
-// The portable arithmetic in plain loops: what docs/arithmetic.md says, one number at a time.
+// The portable arithmetic in plain loops: what docs/develop/arithmetic.md says, one number at a
+// time.
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 
 namespace foretoken::reference {
 
-/// Inputs of a row that are quantised together (docs/arithmetic.md).
+/// Inputs of a row that are quantised together (docs/develop/arithmetic.md).
 inline constexpr int kInputBlock = 32;
 
 /// A block of a row of inputs: value j stands for scale * values[j].
@@ -31,7 +31,8 @@ WideBlock QuantizeWide(const float* x);
 std::vector<InputBlock> QuantizeInputs(const float* x, std::int64_t width);
 
 /// The product of a row of inputs and one output's weights, blocks of `format`, as
-/// docs/arithmetic.md defines it, in plain loops: every other implementation gives these bits.
+/// docs/develop/arithmetic.md defines it, in plain loops: every other implementation gives these
+/// bits.
 float QuantizedProduct(const std::vector<InputBlock>& x, WeightFormat format,
                        const std::byte* weights);
 

@@ -132,8 +132,9 @@ TEST_P(WeightTypes, Float32LogitsAgree) {
   }
 }
 
-// Inputs of products are rounded to 8 bits, by half a percent of their size (docs/arithmetic.md),
-// or to BF16, by a sixth of one, where weights are no blocks. A dozen products lie behind a logit.
+// Inputs of products are rounded to 8 bits, by half a percent of their size
+// (docs/develop/arithmetic.md), or to BF16, by a sixth of one, where weights are no blocks. A
+// dozen products lie behind a logit.
 TEST_P(WeightTypes, PortableLogitsAgree) {
   EXPECT_LT(Error(LogitsOf(MakePortableReference().get())), IsQuantized(GetParam()) ? 0.03 : 0.01);
 }

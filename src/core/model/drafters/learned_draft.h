@@ -28,7 +28,7 @@ bool IsLearnedDraft(const Checkpoint& folder);
 /// Makes a drafter of such a folder or file, as Checkpoint::Open has read it, for a target as
 /// OpenCheckpoint has. EAGLE-1, EAGLE-2 (whose network that is), EAGLE-3, P-EAGLE, DFlash, DSpark
 /// and Medusa, as their authors, SpecForge and `speculators` write them, and EAGLE-3, DFlash and
-/// DSpark as llama.cpp's converter does; docs/learned_drafters.md says what they have. Whatever
+/// DSpark as llama.cpp's converter does; docs/look_up/drafters.md says what they have. Whatever
 /// does not fit the target, is missing or is unknown is refused in a sentence.
 Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& target,
                                       const ModelConfig& target_config);

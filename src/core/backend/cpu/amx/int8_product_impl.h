@@ -5,7 +5,7 @@
 //
 // Every group of inputs has scales of its own, so a tile product is as deep as a group: 32 or 16
 // inputs of up to 16 rows, by 16 outputs. Its integers are stored, and vectors scale and add them
-// as docs/arithmetic.md says, a row and 16 outputs at a time.
+// as docs/develop/arithmetic.md says, a row and 16 outputs at a time.
 
 #include "core/backend/cpu/amx/tile_shapes.h"
 #include "core/backend/cpu/quant/panels_impl.h"
@@ -14,7 +14,7 @@ namespace foretoken::cpu::FT_ISA {
 namespace {
 
 // Fewer rows are left to vectors: 12 of Q4_K took 0.89 of what tiles took, 15 took 0.92, 16 took
-// 1.06 times as long; of Q8_0 they hardly differ (docs/performance.md).
+// 1.06 times as long; of Q8_0 they hardly differ (lab/performance).
 constexpr int kFewestTileRows = kRowGroup;
 // Rows for which a stretch is unpacked once. What it takes for them, 34 KB at most (their inputs
 // 24, their sums 4, the weights 6), stays in L1.

@@ -1,9 +1,9 @@
 #pragma once
 
 // Keys and values as integers of 8 bits with a scale for 32 of them: how they lie in a chunk, and
-// the products of attention, which read the integers as they are (docs/arithmetic.md). Queries and
-// probabilities become integers of 16 bits, so that sums of products are exact. Include after a
-// vec_*.h.
+// the products of attention, which read the integers as they are (docs/develop/arithmetic.md).
+// Queries and probabilities become integers of 16 bits, so that sums of products are exact. Include
+// after a vec_*.h.
 
 #include "core/backend/cpu/kernels_impl.h"
 #include "core/backend/cpu/quant/block_impl.h"

@@ -1,7 +1,7 @@
 #pragma once
 
-// What heads of gated delta layers compute, in the order that docs/arithmetic.md fixes. Include
-// after kernels_impl.h.
+// What heads of gated delta layers compute, in the order that docs/develop/arithmetic.md fixes.
+// Include after kernels_impl.h.
 
 #include "core/backend/cpu/kernels_impl.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// A block of 32 floats as integers of 8 or 16 bits and a scale (docs/arithmetic.md, Inputs), in
-// loops that compilers turn into vectors of any width, since no sum in them has an order. Include
-// after a vec_*.h or a lanes_*.h.
+// A block of 32 floats as integers of 8 or 16 bits and a scale (docs/develop/arithmetic.md,
+// Inputs), in loops that compilers turn into vectors of any width, since no sum in them has an
+// order. Include after a vec_*.h or a lanes_*.h.
 
 #include "core/backend/cpu/quant/quant_kernels.h"
 

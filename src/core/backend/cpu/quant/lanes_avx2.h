@@ -42,7 +42,7 @@ FT_INLINE Floats Mul(Floats a, Floats b) {
 FT_INLINE Floats Fma(Floats a, Floats b, Floats c) {
   return {{_mm256_fmadd_ps(a.h[0], b.h[0], c.h[0]), _mm256_fmadd_ps(a.h[1], b.h[1], c.h[1])}};
 }
-// Every NaN becomes the one of docs/arithmetic.md.
+// Every NaN becomes the one of docs/develop/arithmetic.md.
 FT_INLINE Floats OneNan(Floats v) {
   const __m256 one = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
   for (__m256& half : v.h) {

@@ -25,7 +25,7 @@ FT_INLINE Floats ZeroFloats() { return _mm512_setzero_ps(); }
 FT_INLINE Floats Add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
 FT_INLINE Floats Mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
 FT_INLINE Floats Fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
-// Every NaN becomes the one of docs/arithmetic.md.
+// Every NaN becomes the one of docs/develop/arithmetic.md.
 FT_INLINE Floats OneNan(Floats v) {
   const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
   return _mm512_mask_mov_ps(v, nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7FC00000)));

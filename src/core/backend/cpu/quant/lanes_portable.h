@@ -57,7 +57,7 @@ FT_INLINE Floats Fma(Floats a, Floats b, Floats c) {
   }
   return v;
 }
-// Every NaN becomes the one of docs/arithmetic.md.
+// Every NaN becomes the one of docs/develop/arithmetic.md.
 FT_INLINE Floats OneNan(Floats v) {
   for (int i = 0; i < 16; ++i) {
     if (v.q[i / 4][i % 4] != v.q[i / 4][i % 4]) v.q[i / 4][i % 4] = __builtin_nanf("");

@@ -14,7 +14,7 @@ enum class FetchesAhead {
   /// of itself: its own fetching is faster then (Zen 4, weights in memory: one row of Q8_0 35 GB/s
   /// against 23; two rows of Q4_0 25 against 33, eight of Q8_0 13 against 23).
   kForSeveralRows,
-  /// Intel's processors do not run ahead so far (performance.md).
+  /// Intel's processors do not run ahead so far (lab/performance).
   kAlways
 };
 template <typename Form, FetchesAhead kWhen>

@@ -40,7 +40,7 @@ struct QuantizeTask {
 };
 
 /// y [rows, outputs] (+)= x * weights^T for panels [panel_begin, panel_end) of kPanel outputs, as
-/// docs/arithmetic.md defines it. `inputs` is a multiple of the format's block.
+/// docs/develop/arithmetic.md defines it. `inputs` is a multiple of the format's block.
 struct QuantProductTask {
   const std::byte* weights;  ///< Panels as PackQuantPanels writes them.
   std::size_t panel_bytes;   ///< QuantPanelBytes.
