@@ -10,7 +10,7 @@ function(foretoken_precompile TARGET)
     return()
   endif()
   cmake_parse_arguments(OF "" "LIKE" "HEADERS" ${ARGN})
-  # Of what GCC 12 warns of once it has inlined, much is a false alarm about std::string where its
+  # Much of what GCC 12 warns of once it has inlined is a false alarm about std::string where its
   # headers were read before.
   target_compile_options(${TARGET} PRIVATE
     -Wno-array-bounds -Wno-dangling-pointer -Wno-free-nonheap-object -Wno-maybe-uninitialized

@@ -13,7 +13,7 @@ status=0
 for object in $objects; do
   isa=$(basename "$object" .cc.o)
   isa=${isa#kernels_}
-  isa=${isa%_test} # Of sets that tests emulate.
+  isa=${isa%_test} # Tests emulate some sets.
   # Capital letters are global, u, v and w weak; U is what the object itself asks for.
   strays=$(nm -C "$object" |
     awk '$2 ~ /^[A-TV-Zuvw]$/ { sub(/^[0-9a-f]+ . /, ""); print }' |

@@ -39,8 +39,9 @@ def line_of(text, offset):
 
 class Checker:
     def __init__(self):
-        self.allowed = {}  # Of every layer and room: what it may include, itself among it.
-        self.unused = {}  # Of each: where it is declared, and what it names and never included.
+        self.allowed = {}  # The layers and rooms that each of them may include, itself among them.
+        # Where each layer and room is declared, and what it names and has never included.
+        self.unused = {}
         self.problems = []
         self.files = 0
 

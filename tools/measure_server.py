@@ -25,7 +25,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUNDLED = ROOT / "models" / "demo-target"
-PROMPTS = 8  # Of each of the built-in kinds.
+PROMPTS = 8  # How many of each of the built-in kinds.
 
 
 def write_model(folder):

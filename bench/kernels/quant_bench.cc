@@ -35,7 +35,7 @@ constexpr std::size_t kBytes = std::size_t{160} << 20;
 constexpr std::size_t kSliceBytes = std::size_t{4} << 20;  // For each core.
 constexpr int kFewRows[] = {1, 2, 4, 8, 16};
 constexpr int kManyRows = 512;
-constexpr int kManyRowsPanels = 16;  // Of each core; their weights stay in cache.
+constexpr int kManyRowsPanels = 16;  // Panels of each core; their weights stay in cache.
 
 double Quantile(std::vector<double> values, double part) {
   const auto place =

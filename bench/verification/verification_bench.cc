@@ -26,7 +26,7 @@ constexpr int kFanout = 3;
 struct Position {
   std::vector<float> target;  // Logits.
   std::vector<float> draft;
-  std::vector<float> p;                     // The target's law; empty at T = 0.
+  std::vector<float> p;                     // The target's distribution; empty at T = 0.
   std::vector<TokenProbability> likeliest;  // The draft's.
 };
 

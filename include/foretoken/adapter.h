@@ -7,7 +7,7 @@ namespace foretoken {
 /// A low-rank adapter (LoRA) that is loaded with a model.
 struct AdapterSource {
   std::string name;  ///< By which requests ask for it; no other adapter of the model has it.
-  std::string path;  ///< Of a folder as PEFT saves it, or of a GGUF file.
+  std::string path;  ///< The path of a folder as PEFT saves it, or of a GGUF file.
   float scale = 1;   ///< What it adds is multiplied by this where a request says nothing else.
 };
 

@@ -36,10 +36,11 @@ struct CallForm {
   std::array<std::string_view, 2> passed_over = {};  ///< Marks that say nothing themselves.
   std::string_view name_key = "name";
   std::string_view arguments_key = "arguments";
-  bool bare_name = false;  ///< The name stands before the arguments, not beside them,
-  std::string_view before_bare_name = {};  ///< ... behind this, perhaps.
-  // Of kTags: around an argument's name, and around its value, which has lines of its own where
-  // no mark opens it. Of kGemma: around strings.
+  bool bare_name = false;  ///< Whether the name stands before the arguments, not beside them.
+  /// The text that may stand before a bare name; empty: none.
+  std::string_view before_bare_name = {};
+  // The marks of kTags around an argument's name and around its value, which has lines of its own
+  // where no mark opens it, or those of kGemma around strings.
   std::string_view key_open = {};
   std::string_view key_close = {};
   std::string_view value_open = {};
@@ -127,7 +128,7 @@ class ChatReader {
 struct ReasoningBudget {
   static constexpr int kMaxTokens = 1 << 24;
 
-  int tokens = -1;      ///< Of thoughts, all together; 0: none; -1: as many as it likes.
+  int tokens = -1;      ///< Tokens of all thoughts together; 0: none; -1: as many as it likes.
   std::string message;  ///< With which they end where these are spent; the closing mark follows.
 };
 
@@ -136,8 +137,9 @@ struct AnswerRules {
   ChatReading reading;
   bool must_call = false;       ///< One of the tools, and nothing is said.
   bool one_call = false;        ///< One at most.
-  std::string content_grammar;  ///< Of what is said, where that has one.
-  /// Of formats that have marks for thoughts; others have none that could be counted.
+  std::string content_grammar;  ///< The grammar of what is said; empty: anything may be said.
+  /// How much the model may think. Only formats that have marks for thoughts keep to it; other
+  /// thoughts could not be counted.
   ReasoningBudget budget = {};
 };
 

@@ -32,9 +32,11 @@ struct DraftWindow {
 /// translated, as far as it has them.
 struct DraftOptions {
   ModelSource source;
-  std::vector<int> cores;              ///< Of mode ssd; in mode sd the draft runs on the target's.
+  /// The draft's cores in mode ssd; in mode sd it runs on the target's.
+  std::vector<int> cores;
   std::optional<Precision> precision;  ///< As in LoadOptions.
-  std::optional<KvFormat> kv;          ///< Likewise, of the draft's own keys and values.
+  /// The format of the draft's own keys and values, as in LoadOptions.
+  std::optional<KvFormat> kv;
   /// What the draft's attention sees, so that its cost and memory stay bounded; left out: as its
   /// model says.
   std::optional<DraftWindow> window;
@@ -43,37 +45,41 @@ struct DraftOptions {
   std::optional<bool> by_text;
   bool process = false;    ///< Mode ssd: in a process of its own, over shared memory.
   std::string executable;  ///< For `process`: the foretoken program.
-  LoadProgress progress;   ///< Of its weights; may be null.
+  LoadProgress progress;   ///< Told how far its weights are loaded; may be null.
 };
 
 /// A draft that is trained on what its engine decodes, while it decodes
 /// (docs/do/train_a_drafter.md).
 struct LearningOptions {
   std::string folder;  ///< Where captures are written and a trainer puts what it has made.
-  std::size_t capture_bytes = std::size_t{1} << 30;  ///< That captures may take; older ones go.
+  /// Bytes that captures may take on the disk; older ones go.
+  std::size_t capture_bytes = std::size_t{1} << 30;
   int held_back_every = 8;  ///< One of so many texts is not trained on but judged by.
-  int texts_to_judge = 8;   ///< Of those, before a draft is judged.
+  int texts_to_judge = 8;   ///< How many texts must be held back before a draft is judged.
   double look_seconds = 1;  ///< Between two looks for what the trainer has made.
 };
 
 /// What an engine offers and how much it holds.
 struct EngineOptions {
   std::vector<Mode> modes = {Mode::kAuto};  ///< Offered; the first is that of requests without one.
-  PlanOptions plan;                         ///< Of requests that bring none.
+  PlanOptions plan;                         ///< The plan of requests that bring none.
   DraftOptions draft;
   /// Loaded beside it, for modes sd2, sd3 and auto, which chooses among all. They draft between two
   /// passes of the target only; of these options cores, process and executable do not count.
   std::vector<DraftOptions> further_drafts;
-  /// Of mode staged: the first drafts for the target, each further one for the one before it.
-  /// Empty: all drafts that are loaded, then prompt lookup, and mode auto does without staged.
+  /// The drafters of mode staged: the first one drafts for the target, each further one for the one
+  /// before it. Empty: all drafts that are loaded, then prompt lookup, and mode auto does without
+  /// staged.
   std::vector<DrafterId> stages;
-  /// Of mode ensemble: whose proposals become one tree. Empty: drafters of texts, and where the
-  /// mode is offered by its name and not by auto alone, all drafts that are loaded.
+  /// The drafters of mode ensemble, whose proposals become one tree. Empty: drafters of texts, and
+  /// where the mode is offered by its name and not by auto alone, all drafts that are loaded.
   std::vector<DrafterId> ensemble;
   Verification verification = Verification::kSharedNoise;
-  LossyRule lossy;                        ///< Kind kNone unless output may differ from the model's.
-  std::optional<int> max_lookahead;       ///< That a request may ask for; left out: as `plan`.
-  std::optional<int> max_cache_budget;    ///< Branches of a speculation cache; likewise.
+  LossyRule lossy;  ///< Kind kNone unless output may differ from the model's.
+  /// The longest lookahead that a request may ask for; left out: as `plan`.
+  std::optional<int> max_lookahead;
+  /// The most branches of a speculation cache that a request may ask for; left out: as `plan`.
+  std::optional<int> max_cache_budget;
   std::optional<int> max_context;         ///< Tokens per sequence; left out: the model's limit.
   std::optional<std::int64_t> kv_tokens;  ///< Left out: max_batch sequences of max_context.
   int max_batch = 16;                     ///< Sequences decoded together.
@@ -160,7 +166,7 @@ class Engine {
   void Attach();
 
   EngineLimits limits() const;
-  /// Of requests that bring none: mode, K, fan-out in numbers, fallback and tree width.
+  /// The plan of requests that bring none: mode, K, fan-out in numbers, fallback and tree width.
   PlanOptions plan() const;
   /// Whether requests may choose the mode.
   bool Offers(Mode mode) const;

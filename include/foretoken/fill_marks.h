@@ -12,12 +12,12 @@ class Tokenizer;
 /// The tokens by which a model is asked to fill a gap in a text, as code models were trained to; -1
 /// where a vocabulary has none of that kind.
 struct FillMarks {
-  Token prefix = -1;      ///< Before what stands in front of the gap,
-  Token suffix = -1;      ///< before what stands behind it,
-  Token middle = -1;      ///< and before what fills it.
-  Token pad = -1;         ///< Of training; ends what fills a gap.
-  Token repository = -1;  ///< Before the name of a repository,
-  Token file = -1;        ///< and before that of each of its files.
+  Token prefix = -1;      ///< Stands before the text in front of the gap.
+  Token suffix = -1;      ///< Stands before the text behind the gap.
+  Token middle = -1;      ///< Stands before what fills the gap.
+  Token pad = -1;         ///< The padding token of training; it ends what fills a gap.
+  Token repository = -1;  ///< Stands before the name of a repository.
+  Token file = -1;        ///< Stands before the name of each file of a repository.
 
   /// Whether gaps can be filled.
   bool complete() const { return prefix >= 0 && suffix >= 0 && middle >= 0; }

@@ -22,9 +22,9 @@ struct Generation {
   std::vector<Token> tokens;
   std::vector<TokenOrigin> origins;
   std::vector<std::vector<TokenLogprob>> logprobs;  ///< Per token; empty unless asked for.
-  /// Per prompt token after the first; likewise.
+  /// Per prompt token after the first; empty unless asked for.
   std::vector<std::vector<TokenLogprob>> prompt_logprobs;
-  std::vector<float> embedding;  ///< Of the prompt; likewise.
+  std::vector<float> embedding;  ///< The prompt's embedding; empty unless asked for.
   std::vector<Burst> bursts;
   std::string text;
   std::vector<std::size_t> piece_ends;  ///< Where in `text` each token's part ends.

@@ -37,21 +37,23 @@ enum class ProposalShape : std::uint8_t {
 
 enum class ProposalLaw : std::uint8_t {
   kFixed,  ///< The text so far decides what is proposed: a point mass.
-  kDrawn,  ///< Under rejection verification tokens are drawn, and come with their law.
+  kDrawn,  ///< Under rejection verification tokens are drawn, and come with their distribution.
 };
 
 /// An entry of the registry.
 struct DrafterInfo {
   std::string_view name;
   std::string_view before;  ///< The mode in which it drafts between two passes; empty: none.
-  std::string_view during;  ///< ... while the target verifies (SSD).
+  /// The mode in which it drafts while the target verifies (SSD); empty: none.
+  std::string_view during;
   DrafterNeeds needs = DrafterNeeds::kText;
   ProposalShape shape = ProposalShape::kChain;
   ProposalLaw law = ProposalLaw::kFixed;
   bool fallback = false;   ///< It may answer at once when the speculation cache has no answer.
   bool remembers = false;  ///< Its proposals may show texts of other sequences of the same scope.
   bool baseline = false;   ///< There to be compared with: mode auto leaves it out.
-  double usual_acceptance = 0.5;  ///< Of its tokens, as far as one knows before any was verified.
+  /// The share of its tokens that is accepted, as far as one knows before any was verified.
+  double usual_acceptance = 0.5;
 };
 
 inline constexpr auto kDrafters = std::to_array<DrafterInfo>({

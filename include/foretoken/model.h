@@ -32,7 +32,7 @@ struct DraftVocabulary {
   /// A file that ranks them, as `foretoken datastore rank` makes; empty: of random weights, which
   /// have no texts, the lowest ids count as the most frequent.
   std::string ranking;
-  int most = 0;  ///< Of these the first; 0: all that it ranks.
+  int most = 0;  ///< How many of the ranking's first tokens it may say; 0: all that it ranks.
 
   /// Whether the draft says all that it can.
   bool whole() const { return ranking.empty() && most == 0; }
@@ -41,7 +41,7 @@ struct DraftVocabulary {
 /// Where a model comes from: a Hugging Face folder, a GGUF file (of a split one the first part), or
 /// random weights of a named shape.
 struct ModelSource {
-  std::string path;       ///< Of the folder or file.
+  std::string path;       ///< The path of the folder or file.
   std::string synthetic;  ///< "llama-135m", say; used when `path` is empty.
   /// What its weights are converted to as they are loaded: "q8_0", "q4_k_m" ...; empty: nothing.
   std::string weights = {};
@@ -56,11 +56,11 @@ struct ModelSource {
   ExpertsPlace experts = ExpertsPlace::kMemory;
   /// How it writes calls of functions, by the name of a CallForm; empty: as its template tells.
   std::string call_form = {};
-  /// Of a draft: not the model, but what in its files drafts for it: "mtp", layers that guess
-  /// further tokens, "medusa", heads, "exit=E", its first layers, or "skip=WHICH", all but some
-  /// sub-layers; empty: the model or drafter itself.
+  /// For a draft: what in the model's files drafts for it, in place of the model: "mtp", layers
+  /// that guess further tokens, "medusa", heads, "exit=E", its first layers, or "skip=WHICH", all
+  /// but some sub-layers; empty: the model or drafter itself.
   std::string own_drafter = {};
-  DraftVocabulary draft_vocabulary = {};  ///< Of drafts only.
+  DraftVocabulary draft_vocabulary = {};  ///< The tokens that a draft may say; for drafts only.
 
   bool empty() const { return path.empty() && synthetic.empty(); }
   /// How reports call it: its name, or the folder's, the file's without ".gguf", or the shape's,
@@ -81,7 +81,7 @@ struct LoadOptions {
   std::optional<Precision> precision;
   std::optional<KvFormat> kv;  ///< None: kF32 under kF32, else kBF16.
   LoadProgress progress;       ///< May be null.
-  /// That requests may ask for (Request::adapter).
+  /// The adapters that requests may ask for (Request::adapter).
   std::vector<AdapterSource> adapters = {};
 };
 

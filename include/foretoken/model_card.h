@@ -21,12 +21,12 @@ struct ModelCard {
   int vocabulary = 0;
   int layers = 0;
   int hidden = 0;
-  int intermediate = 0;  ///< Of the first layer's MLP, or of each of its experts.
+  int intermediate = 0;  ///< The width of the first layer's MLP, or of each of its experts.
   int heads = 0;
   int kv_heads = 0;
   std::string chat_template;  ///< Jinja; empty: none.
   bool calls_tools = false;   ///< Its template writes calls in a form that is known.
-  bool thinks = false;        ///< ... and thoughts apart from what is said.
+  bool thinks = false;        ///< Its template writes thoughts apart from what is said.
   bool fills_gaps = false;    ///< It has the marks for gaps in texts (FillMarks).
   bool embeds = false;        ///< It was made to give embeddings, not to generate.
 };

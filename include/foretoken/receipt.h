@@ -26,8 +26,8 @@ struct Receipt {
   KvFormat kv = KvFormat::kBF16;      ///< How keys and values were kept, which bits depend on.
   int arithmetic = kPortableVersion;  ///< Version of the portable arithmetic.
   std::string backend;                ///< Under other precisions bits depend on it.
-  SamplingParams sampling;            ///< Without its constraint.
-  std::string grammar;                ///< That instead; empty: none.
+  SamplingParams sampling;            ///< All options of sampling but the constraint.
+  std::string grammar;                ///< The grammar of the sampling's constraint; empty: none.
   bool continues_text = true;         ///< As in Request.
   std::vector<Token> prompt;
   std::vector<Token> tokens;
@@ -36,7 +36,7 @@ struct Receipt {
   std::string chain;
 };
 
-/// Of what `model` made of `request`, by shared noise.
+/// Makes the receipt of what `model` made of `request`, by shared noise.
 Receipt MakeReceipt(const LanguageModel& model, const Request& request,
                     std::span<const Token> tokens, FinishReason finish);
 
@@ -48,10 +48,10 @@ Result<Receipt> ParseReceipt(std::string_view json, const std::string& where);
 struct ReceiptFlaw {
   std::string what;          ///< In one sentence.
   int at = -1;               ///< The first wrong token; -1: it is none of them.
-  Token written = -1;        ///< That token,
-  double written_score = 0;  ///< its noisy score (-infinity where it may not come),
-  Token right = -1;          ///< and the model's own choice.
-  double right_score = 0;
+  Token written = -1;        ///< The token that the receipt has at `at`.
+  double written_score = 0;  ///< The noisy score of `written` (-infinity where it may not come).
+  Token right = -1;          ///< The model's own choice at `at`.
+  double right_score = 0;    ///< The noisy score of `right`.
 };
 
 /// Reads the receipt's text with `model` in one prefill. Nothing where all of it is right. An error

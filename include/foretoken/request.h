@@ -65,8 +65,8 @@ struct EmittedToken {
 /// A prompt with its log-probabilities. Borrowed for the call.
 struct ScoredPrompt {
   std::span<const Token> tokens;
-  /// Of each token after the first, which follows nothing: its own log-probability, then the most
-  /// likely tokens in its place, as for emitted tokens.
+  /// The log-probabilities of each token after the first, which follows nothing: its own, then
+  /// those of the most likely tokens in its place, as for emitted tokens.
   std::span<const std::vector<TokenLogprob>> logprobs;
 };
 
@@ -90,14 +90,15 @@ struct RequestStats {
 
   int rounds = 0;                   ///< Target passes that emitted tokens.
   int proposed = 0;                 ///< Proposal tokens verified.
-  int accepted = 0;                 ///< ... and accepted.
+  int accepted = 0;                 ///< Proposal tokens accepted.
   Lossy lossy_rule = Lossy::kNone;  ///< EngineOptions::lossy, where it may have been used.
-  int lossy = 0;  ///< ... of those, by EngineOptions::lossy in place of the target's choice.
+  /// Proposal tokens accepted by EngineOptions::lossy in place of the target's choice.
+  int lossy = 0;
   int lookups_partial = 0;  ///< Cache lookups at k < K (every proposal token there was rejected).
   int hits_partial = 0;
   int lookups_full = 0;  ///< Cache lookups at k = K (at a leaf, and empty proposals).
   int hits_full = 0;
-  int hits_retrieved = 0;  ///< Of the hits: those that only retrieval had thought of.
+  int hits_retrieved = 0;  ///< Cache hits on outcomes that only retrieval had thought of.
   int fallbacks = 0;       ///< Misses answered by a non-empty fallback proposal.
   /// Rounds in which some proposal token i + 1 steps below the root was verified, and one was
   /// accepted, given that its parent was.
@@ -139,9 +140,9 @@ struct RequestStats {
 
 /// One round of a sequence, as seen after verification. Borrowed for the call.
 struct RoundRecord {
-  int round = 0;          ///< Of this sequence, from 1.
-  Mode mode = Mode::kAr;  ///< Of the plan that the proposal was made by, and its K.
-  int lookahead = 0;
+  int round = 0;          ///< The number of this sequence's round, from 1.
+  Mode mode = Mode::kAr;  ///< The mode of the plan that the proposal was made by.
+  int lookahead = 0;      ///< K of that plan.
   ProposalSource source = ProposalSource::kNone;
   /// What was verified: a tree whose node 0 is the last token before; node i + 1 carries
   /// proposed[i] and hangs below node parents[i] <= i.
@@ -151,8 +152,9 @@ struct RoundRecord {
   Token bonus = -1;             ///< The target's own token after it; -1: none (kNotFinite).
   int accepted = 0;             ///< Proposal tokens on the accepted path.
   std::optional<int> hit_rank;  ///< On a hit: how many likelier bonus tokens were prepared there.
-  std::optional<bool> hit;      ///< Of the cache lookup of this outcome (SSD).
-  std::int64_t round_ns = 0;    ///< Since the end of the pass before.
+  /// Whether the speculation cache had this outcome (SSD); none where it was not asked.
+  std::optional<bool> hit;
+  std::int64_t round_ns = 0;  ///< Since the end of the pass before.
 };
 
 /// Told of a request's progress by the engine's thread, after the next round's speculation is on
@@ -183,8 +185,8 @@ struct Request {
   /// is computed, cached prefixes or not.
   std::optional<Pooling> embedding;
   std::optional<PlanOptions> plan;  ///< What differs from the engine's own.
-  /// Of the target; proposals are a draft's without it. Prefixes are shared only with requests of
-  /// the same adapter and scale.
+  /// The adapter that the target uses; the draft proposes without it. Prefixes are shared only with
+  /// requests of the same adapter and scale.
   AdapterUse adapter = {};
   /// The output's text goes on where the prompt's ends, so a leading space belongs to it; false
   /// for an answer (a chat turn), which starts a text of its own.

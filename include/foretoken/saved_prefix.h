@@ -27,9 +27,9 @@ using OnEngineThread = std::function<void(const std::function<void()>& work)>;
 
 /// A file of keys and values.
 struct SavedPrefix {
-  CachedText text;          ///< Whose beginning is kept: `tokens` are all of these.
-  std::int32_t tokens = 0;  ///< How many of them are.
-  std::uint64_t bytes = 0;  ///< Of the file.
+  CachedText text;          ///< The text; what is kept is the first `tokens` tokens of it.
+  std::int32_t tokens = 0;  ///< How many of the text's first tokens are kept.
+  std::uint64_t bytes = 0;  ///< The size of the file.
 };
 
 /// Writes what the engine of `model` has of the text to a file, its owner's alone, that

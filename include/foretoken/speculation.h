@@ -34,19 +34,20 @@ std::string_view VerificationName(Verification verification);
 /// the model's output any more.
 enum class Lossy : std::uint8_t {
   kNone,         ///< None: exact.
-  kTypical,      ///< Medusa's: those of which p(x) > min(epsilon, delta exp(-H(p))).
-  kTopKRelaxed,  ///< Those among the target's k likeliest with p(x) >= p(likeliest) - margin.
-  kJudge,        ///< Those that a trained head finds right, reading the target's state behind them.
+  kTypical,      ///< Medusa's rule: tokens with p(x) > min(epsilon, delta exp(-H(p))).
+  kTopKRelaxed,  ///< Tokens among the target's k likeliest with p(x) >= p(likeliest) - margin.
+  /// Tokens that a trained head finds right, reading the target's state behind them.
+  kJudge,
 };
 
 struct LossyRule {
   Lossy kind = Lossy::kNone;
-  float epsilon = 0.09F;  ///< Of kTypical.
-  float delta = 0.3F;     ///< Of kTypical.
-  int top_k = 10;         ///< Of kTopKRelaxed.
-  float margin = 0.6F;    ///< Of kTopKRelaxed.
-  std::string judge;      ///< Of kJudge: the folder of its head.
-  float approval = 0.5F;  ///< Of kJudge: how sure the head must be.
+  float epsilon = 0.09F;  ///< Epsilon of kTypical.
+  float delta = 0.3F;     ///< Delta of kTypical.
+  int top_k = 10;         ///< The k of kTopKRelaxed.
+  float margin = 0.6F;    ///< The margin of kTopKRelaxed.
+  std::string judge;      ///< The folder of kJudge's head.
+  float approval = 0.5F;  ///< How sure the head of kJudge must be.
 };
 
 Result<Lossy> ParseLossy(std::string_view name);
@@ -92,7 +93,7 @@ struct Fanout {
 /// SpeculationPlan::speculation_length as large as pays: a row for each candidate whose chance of
 /// being accepted is worth what the row costs. Of modes that do not tell chances, as by the knee.
 inline constexpr int kAutoSpeculationLength = -1;
-/// ... by the machine's knee and the batch.
+/// SpeculationPlan::speculation_length by the machine's knee and the batch.
 inline constexpr int kKneeSpeculationLength = -2;
 
 /// K that mode auto chooses at most, where nothing else is asked for.

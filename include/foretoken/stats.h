@@ -39,21 +39,23 @@ struct EngineStats {
   Histogram choose;   ///< Noise and choice of all visited rows of a round.
   std::int64_t passes = 0;
   std::int64_t rows = 0;
-  DraftPasses draft;  ///< Of the speculator (SSD).
+  DraftPasses draft;  ///< Passes of the speculator (SSD).
 };
 
 /// What came of an engine's draft that follows its traffic (EngineOptions::learning).
 struct LearningReport {
-  std::string candidate;             ///< In use; empty: the draft that the engine began with.
-  double tokens_per_round = 0;       ///< Of that, on the texts that it was last judged by.
-  std::int64_t captured = 0;         ///< Texts written as captures, ...
-  std::int64_t captured_tokens = 0;  ///< ... their tokens, ...
-  std::int64_t held_back = 0;        ///< ... texts held back to judge drafts by, ...
-  std::int64_t left_out = 0;         ///< ... and those that came too fast to be written.
-  std::int64_t judged = 0;           ///< Drafts that a trainer has made, ...
-  std::int64_t kept = 0;             ///< ... those that were used then, ...
-  std::int64_t rolled_back = 0;      ///< ... and of these those that the draft before replaced.
-  std::string failure;               ///< Why no captures are written; empty: they are.
+  std::string candidate;  ///< In use; empty: the draft that the engine began with.
+  /// Tokens a round with the draft in use, on the texts that it was last judged by.
+  double tokens_per_round = 0;
+  std::int64_t captured = 0;         ///< Texts written as captures.
+  std::int64_t captured_tokens = 0;  ///< Tokens of the texts written as captures.
+  std::int64_t held_back = 0;        ///< Texts held back to judge drafts by.
+  std::int64_t left_out = 0;         ///< Texts that came too fast to be written.
+  std::int64_t judged = 0;           ///< Drafts of a trainer that were judged.
+  std::int64_t kept = 0;             ///< Judged drafts that were used from then on.
+  /// Drafts that were used, and that the draft before them replaced again.
+  std::int64_t rolled_back = 0;
+  std::string failure;  ///< Why no captures are written; empty: they are.
 };
 
 /// What rounds of a mode brought and what had been predicted for them.
@@ -68,7 +70,7 @@ struct ModeReport {
 struct PlannerReport {
   ByMode<ModeReport> modes;
   std::int64_t replans = 0;
-  std::int64_t switches = 0;  ///< Of mode.
+  std::int64_t switches = 0;  ///< Changes of mode.
   double replan_us = 0;       ///< Mean time of one.
   /// What is predicted now to be fastest, of the batch that there was last, by how much, and why.
   /// Empty: nothing was planned.

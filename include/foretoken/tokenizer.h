@@ -22,9 +22,9 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// That of a model: of a Hugging Face folder's files, tokenizer.json (byte-level BPE) or
-  /// tokenizer.model (SentencePiece) with the special tokens of tokenizer_config.json and the chat
-  /// template of chat_template.jinja or there, or of a GGUF file's metadata.
+  /// Loads the tokenizer of a model: of a Hugging Face folder's files, tokenizer.json (byte-level
+  /// BPE) or tokenizer.model (SentencePiece) with the special tokens of tokenizer_config.json and
+  /// the chat template of chat_template.jinja or there, or of a GGUF file's metadata.
   static Result<std::unique_ptr<Tokenizer>> Load(const std::filesystem::path& model);
 
   virtual int vocabulary() const = 0;

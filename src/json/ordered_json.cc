@@ -37,7 +37,8 @@ class OrderedBuilder : public nlohmann::json_sax<OrderedJson> {
   // it is.
   struct Opened {
     OrderedJson* value;
-    std::unordered_map<std::string, std::size_t> places;  // Of an object's members.
+    // The place of each member, where it is an object.
+    std::unordered_map<std::string, std::size_t> places;
   };
 
   bool Add(OrderedJson value) {

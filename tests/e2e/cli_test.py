@@ -398,7 +398,7 @@ class GoodInput(CliTest):
                     for when in ("sd", "ssd"):
                         mode = modes[f"{when}:{drafter}"]
                         self.assertTrue(mode["identical"], mode["mode"])
-                    # Of a random drafter it would be 1.
+                    # A random drafter's would be 1.
                     self.assertGreater(modes[f"sd:{drafter}"]["acceptance_length"], 1.25,
                                        (drafter, temperature, group["name"]))
 

@@ -117,7 +117,7 @@ class DatastoreTest(CliTest):
         self.assertIn("forgot 1 document", said)
         self.assertFalse(self.holds(learned[0]["tokens"], alice))
         self.assertEqual(len(self.documents("--namespace", "alice")), 1)
-        self.assertEqual(len(self.documents()), 4)  # Those of others are as they were.
+        self.assertEqual(len(self.documents()), 4)  # The documents of others are as they were.
 
     def test_a_store_that_another_process_writes_to_is_only_read(self):
         with open(self.shared / "LOCK", "rb+") as lock:
@@ -156,7 +156,8 @@ class DatastoreTest(CliTest):
                                          "SuffixDecoding"})
         for source, tokens in accepted.items():
             self.assertGreater(tokens, 2, source)
-        # Of the stored text they know the beginning, which those that see the stream only do not.
+        # SuffixDecoding knows the beginning of the stored text, which sources that see the stream
+        # only do not.
         self.assertGreater(accepted["SuffixDecoding"], accepted["ANPD"])
 
     def test_the_oldest_go(self):

@@ -13,7 +13,7 @@ from command_line import CliTest
 PROMPT = ("run", "Once upon a time", "-n", 96, "--json")
 
 
-HIDDEN = 256  # Of the bundled target.
+HIDDEN = 256  # The bundled target's.
 
 
 class Lossy(CliTest):

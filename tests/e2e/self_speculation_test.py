@@ -12,7 +12,7 @@ from command_line import MODELS, CliTest
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from letter_tokenizer import write_tokenizer
 
-TARGET = MODELS / "demo-target"  # Of 6 layers.
+TARGET = MODELS / "demo-target"  # It has 6 layers.
 FAMILIES = MODELS.parent / "tests/golden/families"
 
 

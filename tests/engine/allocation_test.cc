@@ -26,7 +26,7 @@ class SilentListener : public RequestListener {
   std::bitset<64> hit;  // Sequences that had something from the speculation cache.
 };
 
-constexpr int kTokens = 400;  // Of each sequence of the batch that is looked at.
+constexpr int kTokens = 400;  // Tokens of each sequence of the batch that is looked at.
 
 struct AllocationCase {
   Mode mode;
@@ -34,9 +34,9 @@ struct AllocationCase {
   int batch = 1;
   int width = 1;
   LossyRule lossy = {};
-  // Of each sequence of the first batch. It warms the drafts. By itself it is too short for whole
-  // proposals, and what a pass over those takes must be there once sequences are admitted: when
-  // they come is chance.
+  // Tokens of each sequence of the first batch, which warms the drafts. By itself it is too short
+  // for whole proposals, and what a pass over those takes must be there once sequences are
+  // admitted: when they come is chance.
   int warming_tokens = 3;
 };
 

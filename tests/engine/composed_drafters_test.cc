@@ -56,7 +56,7 @@ TEST(StagedEngine, ThreeStagesAreAcceptedAsTheFirstIsAlone) {
   }
 }
 
-// The same tokens are drawn from the same laws, so the same come out.
+// The same tokens are drawn from the same distributions, so the same come out.
 TEST(StagedEngine, UnderRejectionTheOutputIsThatOfItsFirstStage) {
   const std::vector<DraftOptions> drafts = {TargetAsDraft(), BundledDraft()};
   const EngineConfig config{.max_batch = 3, .verification = Verification::kRejection};

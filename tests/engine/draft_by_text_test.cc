@@ -137,8 +137,8 @@ TEST(DraftByText, TheDraftHasReadTheTextAsItIs) {
   }
 }
 
-// What is proposed is a point mass, so the seeds' outputs follow the target's law; here that a
-// greedy one is the target's, and that others end.
+// What is proposed is a point mass, so the seeds' outputs follow the target's distribution; here
+// that a greedy one is the target's, and that others end.
 TEST(DraftByText, IsVerifiedByRejectionToo) {
   const EngineConfig options{.max_batch = 2, .verification = Verification::kRejection};
   EXPECT_EQ(GeneratedByText(Mode::kSd, options, ReversedByText(), {}),

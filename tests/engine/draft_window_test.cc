@@ -237,7 +237,7 @@ TEST(DraftWindow, KeysAndValuesAreBounded) {
   EXPECT_EQ(of_4k, bytes(8000, {128, 4}));
   EXPECT_LT(of_4k, bytes(4096, {2048, 4}) / 2);
   // A block of each sequence more than without anchors.
-  const std::size_t block = kBlockSize * 32 * 2 * 2;  // Of 2 layers with a head of 32 numbers.
+  const std::size_t block = kBlockSize * 32 * 2 * 2;  // 2 layers with a head of 32 numbers.
   EXPECT_EQ(of_4k, bytes(4096, {128, 0}) + 2 * block);
   EXPECT_EQ(bytes(4096, {128, 33}), of_4k + 2 * block);
 }

@@ -55,7 +55,7 @@ class Embeddings : public testing::TestWithParam<EmbeddingCase> {};
 // Twice, as the second time the prompts are cached, and beside sequences that generate.
 TEST_P(Embeddings, HaveTheBitsThatEachHasAlone) {
   const auto engine = Make(GetParam().mode, GetParam().options);
-  int preemptions = 0;  // Of what is embedded.
+  int preemptions = 0;  // Preemptions of what is embedded.
   for (int turn = 0; turn < 2; ++turn) {
     Collector stories;
     Collector collector;

@@ -76,7 +76,7 @@ TEST_F(JudgeTest, AHeadThatApprovesEverythingAcceptsEveryProposedToken) {
 }
 
 TEST_F(JudgeTest, NeverAcceptsWhatTheSamplerLeavesOut) {
-  // Of the likeliest token alone nothing else is left.
+  // With top_k = 1 nothing but the likeliest token is left.
   const SamplingParams one{.temperature = 1, .top_k = 1, .seed = 3};
   const auto exact = Outputs(Mode::kAr, {.max_batch = 3}, one);
   const auto judged = Outputs(Mode::kSd, WithRule(Rule(3)), one);

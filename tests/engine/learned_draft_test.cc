@@ -49,7 +49,8 @@ TEST_P(LearnedDraft, PreemptionAndPrefixesInPiecesChangeNothing) {
 }
 
 TEST_P(LearnedDraft, SsdEmitsTheTokensOfAr) {
-  std::int64_t hits = 0;  // Of all together: how much is prepared in a pass is a question of time.
+  // All cases together: how much is prepared in a pass is a question of time.
+  std::int64_t hits = 0;
   for (const float temperature : {0.0F, 1.0F}) {
     const SamplingParams sampling{.temperature = temperature, .seed = 4};
     const Run truth = Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, sampling);

@@ -218,7 +218,7 @@ TEST_P(LearnedSpeculator, PreparesWhatFollowsFromTrueFeaturesAndItsOwnStates) {
   }
 }
 
-// Those whose branches are all as long as asked for: no confidence cuts them, and behind the
+// Kinds whose branches are all as long as asked for: no confidence cuts them, and behind the
 // deepest node blocks still have as many places.
 std::vector<Kind> UncutKinds() {
   std::vector<Kind> kinds = Kinds();

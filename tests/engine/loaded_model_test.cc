@@ -36,7 +36,7 @@ TEST(LoadedModel, OnAnotherDeviceItHasTheSameWeights) {
   EXPECT_EQ(other->tokenizer, target.tokenizer);
   EXPECT_EQ(other->backend->precision(), target.backend->precision());
   EXPECT_NE(other->model, target.model);
-  EXPECT_NE(other->constraints, target.constraints);  // Of one engine each.
+  EXPECT_NE(other->constraints, target.constraints);  // Each is for one engine.
 }
 
 TEST(LoadedModel, RefusesADraftOfAnotherSizeThatHasNoTokens) {

@@ -105,7 +105,7 @@ TEST_F(Protocol, AForcedRunIsWrittenAsTheTokenizerWritesIt) {
 }
 
 TEST_F(Protocol, ARecordIsCopiedThroughWhatIsForced) {
-  // Of the records "red:rose}" and "blue:d}" the first is being written, though the other is later.
+  // The first of the records "red:rose}" and "blue:d}" is being written, though the other is later.
   Constrain("root ::= [abdefglmnorstu]+ \":\" [abdefglmnorstu]+ \"}\"");
   std::vector<Token> text;
   for (const char* word : {"red", ":", "rose", "}", "blue", ":", "d", "}", "g"}) {

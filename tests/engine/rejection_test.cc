@@ -1,5 +1,6 @@
-// Rejection verification end to end: the joint law of the first tokens that an engine emits, over
-// many seeds, against the target's own law, which its log-probabilities give exactly.
+// Rejection verification end to end: the joint distribution of the first tokens that an engine
+// emits, over many seeds, against the target's own distribution, which its log-probabilities give
+// exactly.
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +50,7 @@ struct RejectionSetting {
   std::vector<Token> draft_lacks = {};
   TestedDraft draft = TestedDraft::kModel;
 
-  // SSD's rounds wait for another thread; that laws travel with proposals shows in fewer.
+  // SSD's rounds wait for another thread; that distributions travel with proposals shows in fewer.
   int requests() const { return mode == Mode::kSsd ? 1'500 : 12'000; }
   bool reads_states() const {
     return draft != TestedDraft::kModel && draft != TestedDraft::kByText &&
@@ -263,7 +264,7 @@ class RejectionTest : public testing::TestWithParam<RejectionSetting> {
     }
   }
 
-  /// The target's law after the prompt and `prefix`, from its log-probabilities.
+  /// The target's distribution after the prompt and `prefix`, from its log-probabilities.
   std::vector<double> LawAfter(Engine& plain, const std::vector<Token>& prefix) {
     Collector collector;
     Request request{.prompt = prompt_, .sampling = {}, .listener = &collector};

@@ -26,7 +26,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kLayers = 6;  // Of the bundled target.
+constexpr int kLayers = 6;  // The bundled target's.
 
 std::string ReadBundled(const char* file) {
   std::ifstream stream(BundledModel("demo-target") + "/" + file, std::ios::binary);
@@ -120,7 +120,7 @@ std::vector<float> RunnerLogits(Model* model) {
   const std::vector<Token> tokens = RandomTokens(70, model->config().vocabulary);
   SequenceRunner runner(model, 80);
   std::vector<float> logits;
-  for (const std::size_t count : {40, 1, 29}) {  // Of what the first have kept, too.
+  for (const std::size_t count : {40, 1, 29}) {  // Later rows read what the first have kept, too.
     const float* const made = runner.Append(std::span(tokens).first(count));
     logits.insert(logits.end(), made, made + count * model->config().vocabulary);
   }

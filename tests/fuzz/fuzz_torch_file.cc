@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     zip.Add(std::string("a/data/") + storage, std::string(16, *storage));
   }
   const std::string file = zip.Build();
-  // Of its own size, so that what lies behind it is known to be outside.
+  // The copy has the file's own size, so that what lies behind it is known to be outside.
   const std::vector<char> exact(file.begin(), file.end());
   ParseAndTouch(std::as_bytes(std::span(exact)));
   return 0;

@@ -54,7 +54,7 @@ def hydra(**fields):
             "hydra_num_layers": 1, **fields}
 
 
-# Of each drafter whose code computes it, which layers' inputs it reads (-1: what the final norm of
+# Each drafter: whose code computes it, which layers' inputs it reads (-1: what the final norm of
 # the target makes), and its configuration.
 DRAFTERS = {
     # Says nothing about layers, as those of EAGLE's authors.
@@ -111,7 +111,7 @@ DRAFTERS = {
                                            "medusa_num_heads": 5, "medusa_num_layers": 2,
                                            "model_type": "medusa", "vocab_size": VOCABULARY}),
     "hydra": ("hydra", [-1], hydra()),
-    # Of more blocks, over what enters the last but one of seven layers.
+    # More blocks, over what enters the last but one of seven layers.
     "hydra-blocks": ("hydra", [5], hydra(hydra_num_heads=5, hydra_num_layers=4,
                                          hidden_state_offset=2)),
     "hydra-prefix": ("hydra", [-1], hydra(hydra_head_arch="prefix-mlp", hydra_num_layers=3)),
@@ -129,7 +129,7 @@ DRAFTERS = {
                                                   num_hidden_layers=2)),
 }
 
-# Of those that are not for drafters/target.
+# The targets of those that are not for drafters/target.
 TARGETS = {"mtp-qwen3_5": "families/qwen3_5", "mtp-qwen3_next": "families/qwen3_next",
            "mtp-deepseek_v3": "families/deepseek_v3", "mtp-glm4_moe": "families/glm4_moe",
            "mtp-mimo": "families/mimo",

@@ -101,7 +101,7 @@ FAMILIES = {
                            max_position_embeddings=128),
     "llama-bias": llama(attention_bias=True, mlp_bias=True, rope_scaling=None),
     "mistral": config("MistralForCausalLM", "mistral", head_dim=HEAD_DIM, sliding_window=16),
-    # Of transformers 5: what rotates is in rope_parameters.
+    # As transformers 5 writes it: what rotates is in rope_parameters.
     "ministral3": without(config(
         "Ministral3ForCausalLM", "ministral3", head_dim=HEAD_DIM, sliding_window=None,
         rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0,

@@ -28,7 +28,7 @@ import transformers
 import make_families
 from golden import HERE, versions
 
-MOST_APART = 1e-3  # Of the largest logit.
+MOST_APART = 1e-3  # A share of the largest logit.
 ROWS = 40  # More than windows are long, and longer than the first context of a longrope.
 PROBES = 8
 WRITTEN = 12  # Cases of each model that --write keeps, beside those of KEPT.
@@ -39,7 +39,7 @@ KEPT = ("use_sliding_window", "layer_types", "swiglu_alpha", "hidden_act", "hidd
         "num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts",
         "num_experts_per_tok", "top_k_experts", "moe_topk", "first_k_dense_replace",
         "rope_interleave")
-CONTEXTS = {"phi3": 128}  # That a model is used for where that is not its own.
+CONTEXTS = {"phi3": 128}  # The context that a model is used for where that is not its own.
 
 # Fields that change no logit: what they are of.
 METADATA = {

@@ -20,7 +20,7 @@ from golden import HERE, versions, write_each
 
 PROMPT, CONTINUATION = 40, 24
 LEAST_GAP = 1e-3  # Between the two best logits, wherever a token is chosen.
-LEAST_CHANGE = 0.2  # Of the largest logit, by the adapter.
+LEAST_CHANGE = 0.2  # By the adapter, as a share of the largest logit.
 SEEDS = range(100)
 
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]

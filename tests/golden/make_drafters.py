@@ -28,7 +28,7 @@ from golden import HERE, versions, write_each
 
 PROMPT = 20
 KEPT = 13  # Positions whose features a drafter has when it begins to draft.
-PARENTS = [-1, -1, 0, 0, 2, 1, 4]  # Of the nodes of a tree; level by level.
+PARENTS = [-1, -1, 0, 0, 2, 1, 4]  # The parent of each node of a tree, level by level.
 MOST_ERROR = 1e-4
 SEEDS = range(20)
 
@@ -417,7 +417,7 @@ class InModel(Mtp):
     weights beside their own: norms of token and state, a projection of both, an ordinary layer, and
     a norm, whose output is the state that the next row reads."""
 
-    # Of each model_type, where published files have the layer, and the names of what it has beside
+    # For each model_type: where published files have the layer, and the names of what it has beside
     # an ordinary one: norms of token and state, the projection, the last norm.
     NAMES = {
         "deepseek_v3": ("model.layers.{layers}.", "enorm", "hnorm", "eh_proj", "shared_head.norm"),
@@ -657,14 +657,14 @@ def make(code, config, target, generator):
 
 def origin(code):
     """What computed it: of repositories the commit, which the folder that they were put in tells."""
-    if code == "in_model":  # Of which the code here is written.
+    if code == "in_model":  # The code here is written from these.
         return {"SGLang's deepseek_nextn.py": "0114f9c923f237b42b5a769a8370a71b8b1cee56",
                 "vLLM's mimo_mtp.py": "0bb55d60cb667d2f4e263b55304a30b38fe2e55c"}
-    if code == "medusa":  # Likewise: it needs older transformers.
+    if code == "medusa":  # The code here is written from it, which needs older transformers.
         return {"Medusa's medusa_model.py": "e2a5d20c048a9b0a4092e6933c34313687422518"}
-    if code == "extra_heads":  # The paper's formula, of which the code here is written.
+    if code == "extra_heads":  # The code here is written from the paper's formula.
         return {}
-    if code == "hydra":  # Likewise.
+    if code == "hydra":  # The code here is written from these.
         return {"Hydra's mlp_head.py and prefix_mlp_head.py":
                 "3f39fbd2c22552e788b62dfd29a12b07ad63abfe"}
     if code in ("speculators", "mtp", "speculators-dflash", "speculators-peagle",

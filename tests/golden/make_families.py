@@ -21,8 +21,8 @@ from golden import HERE, versions, write_each
 
 PROMPT, CONTINUATION, PROBES = 48, 64, 16
 LEAST_GAP = 1e-3  # Between the two best logits, wherever a token is chosen.
-MOST_ERROR = 1e-4  # Of a logit that is decoded beside one of a pass over everything.
-MOST_CHANGE = 3e-3  # Of a logit, when weights change by a few millionths of their size.
+MOST_ERROR = 1e-4  # Between a logit that is decoded and that of a pass over everything.
+MOST_CHANGE = 3e-3  # The change of a logit when weights change by a few millionths of their size.
 LEAST_DISTINCT = 10  # Different tokens in a continuation.
 SEEDS = range(100)
 

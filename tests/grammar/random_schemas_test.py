@@ -17,7 +17,7 @@ from checking import PACKAGE, Checker
 sys.path.append(str(pathlib.Path(__file__).parents[1]))
 from python_packages import pip
 
-INSTANCES = 14  # Of each schema.
+INSTANCES = 14  # For each schema.
 NAMES = ["a", "b", "ab", "c"]
 SCALARS = [None, True, False, 0, 1, 2, 3, -1, 1.5, 2.5, 10, "", "a", "b", "ab", "abc", "x1"]
 TYPES = ["object", "array", "string", "integer", "number", "boolean", "null", ["string", "null"],

@@ -19,7 +19,7 @@ from python_packages import pip
 
 FOLDER = "json/tests/draft2020-12"
 
-# Of the optional part: formats, and what regular expressions can be asked for.
+# The files that count of the optional part: formats, and what regular expressions can be asked for.
 OPTIONAL = ["optional/ecmascript-regex", "optional/non-bmp-regex"] + [
     f"optional/format/{name}" for name in
     ("date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "json-pointer",

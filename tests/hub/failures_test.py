@@ -121,7 +121,8 @@ class HubFails(FailureCase):
         self.hub.fail(1, lambda handler, _: handler.send_content(bytes(wrong), stall_after=1 << 20))
         process = self.start("pull", NAME)
         blobs = self.model_folder(NAME) / "blobs"
-        self.wait_until(lambda: any(left.stat().st_blocks > 16  # Of 512 bytes that are there.
+        # Blocks of 512 bytes that are there.
+        self.wait_until(lambda: any(left.stat().st_blocks > 16
                                     for left in blobs.glob("*.incomplete")))
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(30), 1)

@@ -91,7 +91,7 @@ def rounds_of(tokens, mode, seed):
     at = 0
     number = 0
     speculates = mode in ("ssd", "auto")
-    hit = None  # Of the lookup after the round before.
+    hit = None  # Whether the lookup after the round before was a hit; none: there was none.
     while at < len(tokens):
         number += 1
         lookahead = min(LOOKAHEAD, len(tokens) - at - 1)
@@ -122,10 +122,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     api_key = ""
     seen = []  # (path, body) of every POST.
-    polls = 0  # Of /stats.
+    polls = 0  # Requests for /stats.
     pace = 1.0  # How long a round takes, relative to what it claims.
     failing = False  # Whether every request is refused.
-    names = ["demo-target"]  # Of the models.
+    names = ["demo-target"]  # The models' names.
 
     def log_message(self, *arguments):
         pass

@@ -24,7 +24,7 @@ class PageTest(unittest.TestCase):
     browser = None
     shots = pathlib.Path()
     api_key = ""
-    pace = 0.3  # Of the server's rounds.
+    pace = 0.3  # The pace of the server's rounds.
     settings = {"seed": "1", "max_tokens": "200"}  # Chosen before, so that answers are the same.
 
     def setUp(self):

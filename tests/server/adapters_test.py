@@ -15,7 +15,7 @@ import unittest
 from serving import ServerTest, Serving, events
 
 PROGRAM = ""
-HIDDEN, QUERIES, VALUES, INTERMEDIATE, LAYERS = 256, 256, 128, 768, 6  # Of the bundled target.
+HIDDEN, QUERIES, VALUES, INTERMEDIATE, LAYERS = 256, 256, 128, 768, 6  # The bundled target's.
 RANK = 4
 MODULES = {"self_attn.q_proj": (QUERIES, HIDDEN), "self_attn.v_proj": (VALUES, HIDDEN),
            "mlp.down_proj": (HIDDEN, INTERMEDIATE)}
@@ -102,7 +102,7 @@ class Adapters(ServerTest):
         self.assertEqual(embedding(model="demo-target:first"), embedding(lora="first"))
 
     def test_together_each_is_what_it_is_alone(self):
-        """Of several adapters, scales and modes at once, over one shared prompt."""
+        """Several adapters, scales and modes run at once, over one shared prompt."""
         wishes = [{}, {"lora": "first"}, {"lora": "other"}, {"lora": {"id": 0, "scale": 0.5}}]
         modes = ("ar", "sd", "ssd", "ngram")
         fields = [dict(wish, seed=3, temperature=temperature, ignore_eos=True,

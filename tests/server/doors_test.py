@@ -16,8 +16,8 @@ TOKENS = 40
 SAMPLING = {"temperature": 0.8, "top_k": 40, "seed": SEED}
 OLLAMA = {"options": {**SAMPLING, "num_predict": TOKENS}}
 
-# Of each door: its path, what it is asked, and how the text is found in a whole reply and in the
-# data of a part.
+# Each door: its path, what it is asked, and how the text is found in a whole reply and in the data
+# of a part.
 DOORS = {
     "messages": ("/v1/messages", {"messages": MESSAGES, "max_tokens": TOKENS, **SAMPLING},
                  lambda reply: reply["content"][0]["text"],

@@ -70,7 +70,7 @@ class AtStart(unittest.TestCase):
                 if not good:
                     refused += 1
                     self.check(code, errors, saying)
-        self.assertGreater(refused, 2)  # Of so little that no engine fits.
+        self.assertGreater(refused, 2)  # So little memory that no engine fits.
 
     @unittest.skipUnless(os.getuid() == 0, "needs root to become a user that runs nothing else")
     def test_few_threads(self):
@@ -191,7 +191,7 @@ class WhileServing(unittest.TestCase):
                     self.assertEqual(after["choices"], before["choices"])
                 failure = server.get("/stats")[2]["datastore"]["failure"]
                 self.assertIn(segment.name, failure)
-                self.assertNotIn("/", failure)  # Of the operator's folders clients hear nothing.
+                self.assertNotIn("/", failure)  # Clients hear nothing of the operator's folders.
             result = run("datastore", "verify", "-d", store)
             self.assertEqual(result.returncode, 1, result.stdout)
             self.assertIn(str(segment), result.stdout)

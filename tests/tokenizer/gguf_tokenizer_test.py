@@ -168,7 +168,7 @@ def ids_of(reference, texts):
 def with_pre(source, pre, path):
     """The same file with other words, without that all else is written again."""
     data = source.read_bytes()
-    key = b"tokenizer.ggml.pre" + struct.pack("<I", 8)  # Of type string.
+    key = b"tokenizer.ggml.pre" + struct.pack("<I", 8)  # The type is string.
     at = data.index(key) + len(key)
     (length,) = struct.unpack_from("<Q", data, at)
     path.write_bytes(data[:at] + struct.pack("<Q", len(pre)) + pre.encode() +

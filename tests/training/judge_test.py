@@ -65,7 +65,7 @@ class HeadTest(unittest.TestCase):
         few = torch.cat([torch.nonzero(~right)[:, 0], torch.nonzero(right)[:60, 0]])
         head = judge.fit(states[few], right[few], 0.01)
         refused, accepted = judge.shares(head.logits(states), right, 0.5)
-        self.assertGreater(accepted, 0.8)  # Of a class that was a fiftieth.
+        self.assertGreater(accepted, 0.8)  # A class that was a fiftieth is learned.
         self.assertGreater(refused, 0.7)
 
     def test_area(self):
@@ -116,7 +116,7 @@ class LabelsTest(FolderTest):
 class RightnessTest(unittest.TestCase):
     def test_likelihood_from_the_place_on(self):
         answer = judge_data.Answer([1, 2, 3, 4, 5], 2, torch.tensor([0, 0, -0.5, -0.1, -0.3]))
-        place = judge_data.Place(0, 3, 9, -0.6)  # Of the answer -0.2 a token is left.
+        place = judge_data.Place(0, 3, 9, -0.6)  # The answer has -0.2 a token left.
         for after, right in (([-0.2], False), ([-0.1], False), ([0.0], True), ([], False)):
             continued = judge_data.Continuation([7] * len(after), after)
             self.assertEqual(judge_data.is_right(answer, place, continued, 9, 0.1), right, after)

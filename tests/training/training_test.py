@@ -42,7 +42,7 @@ OPTIONS = {"eagle3": ["--draft-vocab", "24"], "mtp": [], "medusa": [], "hydra": 
            "draft-model": ["--hidden", "8", "--evaluate-ahead", "3"],
            "fr-head": ["--draft", "DRAFT", "--draft-vocab", "20", "--evaluate-ahead", "3"],
            "exit": ["--exit", "2", "--evaluate-ahead", "3"]}
-ALONE = ("draft-model", "fr-head", "exit")  # That read tokens alone: all of their steps are alike.
+ALONE = ("draft-model", "fr-head", "exit")  # They read tokens alone: all of their steps are alike.
 # By how much longer what is accepted becomes.
 GAINS = {"eagle3": 0.2, "mtp": 0.2, "medusa": 0.03, "hydra": 0.05, "dflash": 0.05,
          "dspark": 0.05, "draft-model": 0.05, "fr-head": 0.05,
@@ -105,7 +105,7 @@ class LossTest(unittest.TestCase):
             length = length + (reached * there).sum()
         length.backward()
         for weights, chance, there in zip(losses.pace(chances, valid), smooth, valid):
-            # Of the logarithm, which is what a cross-entropy lowers.
+            # The gradient by the logarithm, which is what a cross-entropy lowers.
             expected = (chance.grad * chance).detach() * there
             numpy.testing.assert_allclose(weights.numpy(), expected.numpy(), atol=1e-6)
 
@@ -394,7 +394,7 @@ class FolderTest(unittest.TestCase):
         self.assertEqual(changed, sorted(ranked))
         for name in ("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight"):
             self.assertTrue(torch.equal(*(file.tensor(name) for file in files)))
-        # Of older captures the tokenizer is not known.
+        # Older captures do not say their tokenizer.
         shard = SafetensorsFile(self.data / "capture-00000.safetensors")
         del shard.metadata["tokenizer"]
         (self.data / "capture-00001.safetensors").unlink()

@@ -51,7 +51,7 @@ BESIDE = {
                "the audio tower (1 tensor, 0.0 MB) is not used: sound is refused",
                ("score",): "what is none of the text model (1 tensor, 0.0 MB, 'score.weight' first)"
                            " is not used"}}
-# Of the context that a model is used for where that is not its own.
+# The context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 
 

@@ -25,7 +25,7 @@ from golden_folders import logits_of
 
 FOLDERS = SOURCE.parent / "golden" / "families"
 ADAPTER_FOLDERS = SOURCE.parent / "golden" / "adapters"
-# Of models whose files say all that their folders do, and of one scale for all tensors.
+# Models whose files say all that their folders do, with one scale for all tensors.
 ADAPTERS = ("llama", "qwen2", "qwen3", "phi3", "glm4", "cohere", "granite", "olmo2", "smollm3")
 # What files do not say: the folder that a file is compared with has this in its config.json.
 UNSAID = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar": 16},
@@ -34,7 +34,7 @@ UNSAID = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar
 # forgetting by another exp.
 ROUNDED = ("llama", "phi3", "phi3-long", "ministral3", "deepseek_v2", "deepseek_v2-groups",
            "deepseek_v3", "qwen3_next", "qwen3_5", "qwen3_5_moe")
-# Of the context that a model is used for where that is not its own.
+# The context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "mimo", "qwen2",
          "qwen3",

@@ -27,7 +27,7 @@ INTEGERS = {"max_position_embeddings": "context_length", "hidden_size": "embeddi
             "num_hidden_layers": "block_count", "intermediate_size": "feed_forward_length",
             "num_attention_heads": "attention.head_count",
             "num_key_value_heads": "attention.head_count_kv"}
-# Of models with experts.
+# For models with experts.
 OF_EXPERTS = {"num_local_experts": "expert_count", "num_experts": "expert_count",
               "num_experts_per_tok": "expert_used_count",
               "moe_intermediate_size": "expert_feed_forward_length",
@@ -66,7 +66,8 @@ class Family:
         self.stacks = self.type in STACKED
         self.head_dim = self.config.get(
             "head_dim", self.config["hidden_size"] // self.config["num_attention_heads"])
-        self.experts = {}  # Of each layer and kind of tensor those that were met, by their numbers.
+        # The experts of each layer and kind of tensor that were met, by their numbers.
+        self.experts = {}
         self.rope = (self.config.get("rope_scaling") or self.config.get("rope_parameters") or {})
         self.rope_type = self.rope.get("rope_type", self.rope.get("type"))
 

@@ -25,8 +25,8 @@ from gguf_pair import Kind, Model, apart, gguf_name, interleaved
 TARGET = MODELS / "demo-target"
 DRAFT = MODELS / "demo-draft"
 STORY = ("run", "Once upon a time, in a forest", "-n", 48, "--logprobs", 5, "--json")
-# Of each type: what most tensors, the lm head, and v_proj and down_proj of the last layer become;
-# and the most that weights change, relative and root mean square.
+# Each type: what most tensors, the lm head, and v_proj and down_proj of the last layer become; and
+# the most that weights change, relative and root mean square.
 TYPES = {
     "q8_0": ("Q8_0", "Q8_0", "Q8_0", "Q8_0", 0.01), "q4_0": ("Q4_0", "Q6_K", "Q4_0", "Q4_0", 0.12),
     "q4_1": ("Q4_1", "Q6_K", "Q4_1", "Q4_1", 0.11), "q5_0": ("Q5_0", "Q6_K", "Q5_0", "Q5_0", 0.06),
@@ -172,7 +172,7 @@ class Quantized(CliTest):
             path = self.file_of(TARGET, {"q4_k": "q4_k_m"}.get(kind, kind))
             self.assertEqual(self.story("-m", TARGET, "--weights", kind, "--mode", "ar"),
                              self.story("-m", path, "--mode", "ar"), kind)
-        # Of a file too, and the draft's apart from the target's.
+        # A file is converted too, and the draft's weights apart from the target's.
         path = self.file_of(TARGET, "bf16")
         expected = self.story("-m", path, "--weights", "q8_0", "--mode", "ar")[0]
         for mode in ("sd", "ssd", "auto"):

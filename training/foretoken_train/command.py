@@ -43,7 +43,7 @@ def add_arguments(kind: Kind, parser: argparse.ArgumentParser) -> None:
 
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
-    """Those of Settings but the steps."""
+    """Adds the arguments for all Settings but the steps."""
     parser.add_argument("--steps-ahead", type=above_zero, default=7, help="tokens of a draft")
     parser.add_argument("--context", type=above_zero, default=2048, help="tokens of a packed row")
     parser.add_argument("--rows", type=above_zero, default=1, help="packed rows of a batch")

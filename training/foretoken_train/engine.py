@@ -11,8 +11,8 @@ from .failure import Failure
 
 @dataclasses.dataclass(frozen=True)
 class EngineFigures:
-    """Of one set of prompts at one temperature: tokens that a round emits, and of each position
-    the chance to be accepted where the ones before were."""
+    """Figures of one set of prompts at one temperature: the tokens that a round emits, and each
+    position's chance to be accepted where the ones before were."""
 
     prompts: str
     temperature: int

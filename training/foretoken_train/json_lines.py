@@ -8,7 +8,7 @@ from .failure import Failure
 
 
 def read_lines(path: pathlib.Path) -> Iterator[Tuple[str, Any]]:
-    """Of each line that is not blank its place and its value. OSError where there is no file, and a
+    """The place and the value of each line that is not blank. OSError where there is no file, and a
     Failure that names the line where one is no JSON."""
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
         if not line.strip():

@@ -58,7 +58,7 @@ def _pieces(texts: Sequence[LabelledText]) -> Iterator[List[LabelledText]]:
 
 def _read(texts: Sequence[LabelledText], target: Target, program: Program,
           work: pathlib.Path) -> Capture:
-    shutil.rmtree(work, ignore_errors=True)  # Of a training that was killed.
+    shutil.rmtree(work, ignore_errors=True)  # A training that was killed may have left it.
     return program.read_states(target, [text.tokens for text in texts], work)
 
 
@@ -83,7 +83,7 @@ def read_examples(texts: Sequence[LabelledText], target: Target, program: Progra
 
 
 def hold_back(groups: Sequence[str], share: float, seed: int) -> List[bool]:
-    """Of each example whether it is held back: about that share of the groups, whole."""
+    """Whether each example is held back: about that share of the groups, whole."""
     names = sorted(set(groups))
     order = torch.randperm(len(names), generator=torch.Generator().manual_seed(seed)).tolist()
     held = {names[number] for number in order[:max(1, round(share * len(names)))]}

@@ -13,7 +13,7 @@ from .safetensors import SafetensorsFile
 
 @dataclasses.dataclass(frozen=True)
 class LayerShape:
-    """Of a decoder layer, as a config.json calls them."""
+    """The sizes of a decoder layer, as a config.json calls them."""
 
     hidden_size: int
     intermediate_size: int
@@ -25,7 +25,7 @@ class LayerShape:
 
 
 def shape_in(config: Mapping[str, Any]) -> Optional[LayerShape]:
-    """Of a config.json; None where it lacks some of it."""
+    """The shape that a config.json has; None where it lacks some of it."""
     names = [field.name for field in dataclasses.fields(LayerShape)]
     if not all(isinstance(config.get(name), (int, float)) for name in names):
         return None
@@ -127,7 +127,8 @@ class Attention(nn.Module):
         return self._for_every_head(self._heads(self.v_proj(x)).transpose(1, 2))
 
     def weights(self, scores: torch.Tensor) -> torch.Tensor:
-        """Of products [..., keys] of a query with keys; -inf where it does not see one."""
+        """The weights of products [..., keys] of a query with keys, which are -inf where it does not
+        see one."""
         return torch.softmax(scores.float() * self.shape.head_dim ** -0.5, -1).to(scores.dtype)
 
     def output(self, read: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 Weights = Callable[[List[torch.Tensor], List[torch.Tensor]], List[torch.Tensor]]
 
-_PACE_SMOOTHING = 0.5  # Of an acceptance with 1, as published.
+_PACE_SMOOTHING = 0.5  # How much each acceptance is smoothed towards 1, as published.
 _LK_DECAY = 3.0  # How fast the hybrid loss turns from KL to acceptance, as published.
 
 
@@ -23,12 +23,12 @@ def acceptance(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
 
 
 def cross_entropy(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
-    """Of the draft under the target's distribution."""
+    """The cross-entropy of the draft under the target's distribution."""
     return -(torch.softmax(log_p, -1) * log_q).sum(-1)
 
 
 def kl(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
-    """Of the draft from the target: cross-entropy less what no draft can avoid."""
+    """The divergence of the draft from the target: cross-entropy less what no draft can avoid."""
     scaled = torch.log_softmax(log_p, -1)
     return (scaled.exp() * (scaled - log_q)).sum(-1)
 
@@ -60,8 +60,8 @@ def alike(_accepted: List[torch.Tensor], valid: List[torch.Tensor]) -> List[torc
 
 
 def pace(accepted: List[torch.Tensor], valid: List[torch.Tensor]) -> List[torch.Tensor]:
-    """Of slots [rows, slots] of each step what the length of a draft gains from a greater
-    acceptance there (D-PACE), from the `accepted` of all steps: the sum, over it and the steps
+    """The gain in a draft's length by a greater acceptance at slots [rows, slots] of each step
+    (D-PACE), from the `accepted` of all steps: the sum, over it and the steps
     behind it, of the chance that the draft is accepted up to them. Acceptances are smoothed, so
     that steps behind an unlikely one count too."""
     reached = torch.ones_like(accepted[0])

@@ -40,7 +40,7 @@ class LearningFolder:
         self.candidates.mkdir(parents=True, exist_ok=True)
 
     def tokens_behind(self, last: str) -> int:
-        """Of the captures that came after the one of that name."""
+        """How many tokens the captures have that came after the one of that name."""
         return sum(len(SafetensorsFile(path).tensor("tokens"))
                    for path in self._shards() if path.name > last)
 
@@ -142,7 +142,7 @@ class Online:
         self._drafter = drafter.to(torch.device(self._arguments.device))
 
     def _sequences(self) -> Optional[List[CapturedSequence]]:
-        """Of all captures that are there; None where they change just now."""
+        """The sequences of all captures that are there; None where they change just now."""
         try:
             if self._folder.tokens_behind(self._last_capture) < self._arguments.fresh_tokens:
                 return None

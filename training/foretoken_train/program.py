@@ -39,8 +39,8 @@ class Program:
         return load_capture([out], model)
 
     def texts_of(self, model: Target, texts: Sequence[Sequence[int]]) -> List[str]:
-        """Of lists of tokens, in one call: a line that no answer has is put between them. Blanks
-        at the ends may be others than the text's own."""
+        """The texts of lists of tokens, in one call: a line that no answer has is put between them.
+        Blanks at the ends may be others than the text's own."""
         line = "@=@=@=@"
         between = " ".join(self.run("tokenize", "-m", model.folder, "--no-bos",
                                     text=f"\n{line}\n").split())

@@ -11,7 +11,7 @@ import torch
 
 from .failure import Failure
 
-# Of each name in a header: the type that torch has, and the one of the same size that numpy has.
+# For each name in a header: the type that torch has, and the one of the same size that numpy has.
 _TYPES = {
     "F32": (torch.float32, numpy.float32),
     "F16": (torch.float16, numpy.float16),

@@ -34,7 +34,7 @@ class Teacher:
         self.ids = ids.to(device)
 
     def distribution(self, final: torch.Tensor) -> Distribution:
-        """Of states [rows, length, hidden] after the final norm."""
+        """The target's distribution behind states [rows, length, hidden] after the final norm."""
         log_p: List[torch.Tensor] = []
         best: List[torch.Tensor] = []
         with torch.no_grad():

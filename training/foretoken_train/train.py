@@ -73,7 +73,7 @@ def batch_loss(drafter: Drafter, teacher: Teacher, batch: Batch, settings: Setti
 
 
 def _rate(settings: Settings, step: int) -> float:
-    """Of the learning rate: up to all of it over the warmup, then down to none at the end."""
+    """The share of the learning rate: up to all of it over the warmup, then down to none at the end."""
     if step < settings.warmup:
         return (step + 1) / settings.warmup
     return (settings.steps - step) / max(1, settings.steps - settings.warmup)

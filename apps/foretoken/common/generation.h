@@ -20,13 +20,13 @@ std::string SpeculationText(Mode mode, const RequestStats& stats);
 
 /// What drafting cost and gave, in sums over rounds.
 struct DraftingCosts {
-  std::int64_t rounds = 0;  ///< Of sequences.
+  std::int64_t rounds = 0;  ///< Rounds of sequences.
   std::int64_t tokens = 0;  ///< Emitted.
   std::int64_t proposed = 0;
   std::int64_t accepted = 0;
-  double target = 0;  ///< Time of the target's passes, in the unit of the others:
-  double wait = 0;    ///< waiting for proposals,
-  double host = 0;    ///< and all else.
+  double target = 0;  ///< Time of the target's passes, in the unit of the others.
+  double wait = 0;    ///< Time of waiting for proposals.
+  double host = 0;    ///< Time of all else.
 };
 DraftingCosts CostsOf(const RequestStats& stats, const EngineStats& engine);
 

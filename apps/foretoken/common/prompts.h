@@ -34,8 +34,8 @@ Result<PromptSet> ReadPromptFile(const std::string& path, int words);
 /// Which prompts to measure or check, and how they become tokens.
 struct PromptOptions {
   std::vector<std::string> files;  ///< Empty: the built-in ones.
-  int limit = 0;                   ///< Of each file; 0: all.
-  int words = 0;                   ///< Of each plain-text prompt; 0: all.
+  int limit = 0;                   ///< Prompts of each file; 0: all.
+  int words = 0;                   ///< Words of each plain-text prompt; 0: all.
   bool raw = false;
   bool chat = false;  ///< bench only.
 

@@ -8,7 +8,8 @@
 namespace foretoken {
 
 std::string WithoutControls(std::string_view text) {
-  constexpr std::uint32_t kPictures = 0x2400;  // Of the characters below the space, in their order.
+  // Pictures of the characters below the space, in their order.
+  constexpr std::uint32_t kPictures = 0x2400;
   constexpr std::uint32_t kPictureOfDelete = 0x2421;
   constexpr std::uint32_t kReplacement = 0xFFFD;
   std::string shown;

@@ -68,7 +68,7 @@ Status CheckNamespace(const fs::path& directory) {
   FT_ASSIGN_OR_RETURN(const auto datastore, OpenToRead(directory));
   const auto snapshot = datastore->snapshot();
   for (const auto& segment : snapshot->segments) FT_RETURN_IF_ERROR(segment->CheckOrder());
-  return datastore->learning().failure;  // Of a file that was truncated meanwhile.
+  return datastore->learning().failure;  // A file may have been truncated meanwhile.
 }
 
 Result<int> RunVerify(const DatastoreCommandOptions& options) {

@@ -76,7 +76,7 @@ nlohmann::json SegmentsJson(const Datastore& datastore, const Manifest& manifest
   return segments;
 }
 
-// Of the files of a folder.
+// The size of the files in a folder.
 std::uint64_t BytesIn(const fs::path& directory) {
   std::uint64_t bytes = 0;
   std::error_code error;
@@ -257,7 +257,7 @@ Result<int> RunExport(DatastoreCommandOptions options) {
         line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   });
   FT_RETURN_IF_ERROR(status);
-  // Of a file that was cut short while it was read, part has come as zeros.
+  // A file that was cut short while it was read has come as zeros in part.
   FT_RETURN_IF_ERROR(datastore->learning().failure);
   FT_RETURN_IF_ERROR(file.Finish());
   if (output != "-") {

@@ -115,7 +115,7 @@ nlohmann::json ReplayOne(const Source& source, DatastoreTenant* tenant, int spec
 ChartCard ReplayCard(const nlohmann::json& points, ChartCard card, const char* key) {
   card.x_label = "speculation length s_q";
   card.logarithmic_x = true;
-  for (const auto& point : points) {  // Those of a source lie together, by ascending length.
+  for (const auto& point : points) {  // The points of a source lie together, by ascending length.
     if (card.series.empty() || card.series.back().name != point["source"]) {
       card.series.push_back({point["source"], static_cast<int>(card.series.size())});
     }

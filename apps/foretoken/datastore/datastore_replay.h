@@ -22,7 +22,7 @@ namespace foretoken {
 nlohmann::json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
                       std::span<const std::vector<Token>> streams, std::size_t prompt);
 
-/// Of Replay's points the accepted tokens and the retrieval time at the largest length, for a
+/// The accepted tokens and the retrieval time of Replay's points at the largest length, for a
 /// terminal.
 std::string ReplayTable(const nlohmann::json& points, std::span<const int> lengths);
 

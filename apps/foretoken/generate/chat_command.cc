@@ -65,7 +65,7 @@ class ReplyText {
     Show(TokenOrigin::kBonus);
   }
 
-  /// Of the assistant. Templates write thoughts themselves, where they want them again.
+  /// The assistant's turn. Templates write thoughts themselves, where they want them again.
   ChatMessage message() const {
     ChatMessage message{.role = "assistant", .content = content_};
     if (!thoughts_.empty()) {

@@ -51,7 +51,7 @@ Result<std::string> ReadPrompt(const RunOptions& options) {
     }
     text = std::move(*read);
     if (text.ends_with('\n')) text.pop_back();
-    if (text.ends_with('\r')) text.pop_back();  // Of a line as other systems end it.
+    if (text.ends_with('\r')) text.pop_back();  // A line as other systems end it.
   }
   if (text.empty()) return InvalidInput("the prompt is empty");
   return text;

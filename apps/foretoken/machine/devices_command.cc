@@ -40,7 +40,7 @@ json MeasureCosts(const CoreSet& cores, Precision precision, ProgressBar* progre
   json costs = json::array();
   double one_row = 0;
   for (const MatMulCost& cost : MeasureMatMulCosts(backend.get(), kRowCounts)) {
-    // Of the time shown for one row, so that the table adds up.
+    // The ratio is to the time shown for one row, so that the table adds up.
     if (costs.empty()) one_row = cost.seconds;
     costs.push_back(
         {{"rows", cost.rows}, {"ms", cost.seconds * 1e3}, {"of_one_row", cost.seconds / one_row}});

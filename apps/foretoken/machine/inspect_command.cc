@@ -195,7 +195,7 @@ struct Inspected {
   std::shared_ptr<const Tokenizer> tokenizer;
 };
 
-// Of the target or the draft, with numbers kept as `options` say.
+// Inspects the target or the draft, with numbers kept as `options` say.
 Result<Inspected> Inspect(const std::string& path, const std::string& weights, ExpertsPlace experts,
                           const ModelOptions& options) {
   FT_ASSIGN_OR_RETURN(

@@ -13,7 +13,7 @@ namespace foretoken {
 /// Whether what a model's makers recommend is taken for options of sampling that are not given.
 struct ModelSamplingOptions {
   std::string generation_config = "auto";
-  std::set<std::string> given;  ///< Of those options: NoteGiven.
+  std::set<std::string> given;  ///< The options among these that were given: NoteGiven.
 
   /// Sets in `sampling` what the files of the model at `path` recommend (ReadRecommendedSampling);
   /// an empty path is no model's.

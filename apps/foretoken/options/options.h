@@ -50,19 +50,20 @@ struct ModelOptions {
   /// The second and third draft, where a command takes several, as `draft` is written.
   std::vector<std::string> further_drafts;
   std::string hub_target;  ///< In place of `target`: its name on a hub.
-  std::string hub_draft;   ///< Likewise of `draft`.
+  std::string hub_draft;   ///< In place of `draft`: its name on a hub.
   std::string synthetic;   ///< bench only: a named shape with random weights.
   std::string draft_synthetic;
-  std::string weights;             ///< What the target's weights are converted to; empty: nothing.
-  std::string draft_weights;       ///< Likewise the draft's.
+  std::string weights;  ///< What the target's weights are converted to; empty: nothing.
+  /// The type that the draft's weights are converted to; empty: none.
+  std::string draft_weights;
   std::string draft_vocab;         ///< "FILE", "FILE:N" or "N"; empty: all that the draft can say.
   std::string experts = "memory";  ///< Where the target's are kept: there, or "mmap".
   std::string precision = "auto";
   std::string kv = "auto";           ///< How keys and values are kept, the draft's too.
   std::string chat_template;         ///< Jinja, in place of the target's own; empty: that one.
   std::string tool_format = "auto";  ///< ModelSource::call_form; "auto": as its template tells.
-  std::optional<int> draft_window;   ///< DraftOptions::window of every draft: its positions,
-  std::optional<int> draft_anchors;  ///< and its anchors.
+  std::optional<int> draft_window;   ///< The positions of DraftOptions::window, for every draft.
+  std::optional<int> draft_anchors;  ///< The anchors of DraftOptions::window, for every draft.
   bool draft_by_text = false;        ///< DraftOptions::by_text of every draft.
   int context = 0;  ///< Positions that both are used for; 0: what the command needs.
 
@@ -177,7 +178,7 @@ struct SpeculationOptions {
   int guesses = 0;         ///< G of mode lookahead.
   std::string ssd_preset;  ///< In place of fan-out, fallback and tree; empty: these.
   std::string stages;      ///< Names of drafters; empty: as EngineOptions says.
-  std::string ensemble;    ///< Likewise.
+  std::string ensemble;    ///< Names of drafters; empty: as EngineOptions says.
   bool draft_process = false;
   std::string verification = "shared-noise";
   std::string lossy = "none";  ///< With numbers that count for one rule each.
@@ -281,9 +282,9 @@ CLI::Validator Between(Number low, Number high) {
   return CLI::Range(low, high).description("");
 }
 CLI::Validator OneOf(std::vector<std::string> values);
-/// Of `--precision` (ParsePrecision), "auto" among them.
+/// Checks the values of `--precision` (ParsePrecision), "auto" among them.
 CLI::Validator IsPrecision();
-/// Of `--kv` (ParseKvFormat), likewise.
+/// Checks the values of `--kv` (ParseKvFormat), "auto" among them.
 CLI::Validator IsKvFormat();
 /// The values of the option's OneOf; empty without one.
 std::vector<std::string> ChoicesOf(CLI::Option* option);
@@ -336,7 +337,7 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options);
 void AddContextOption(CLI::App* app, ModelOptions* options);
 /// `--draft-window` and `--draft-anchors`.
 void AddDraftWindowOption(CLI::App* app, ModelOptions* options);
-/// That, `--context` and `--prefix-cache`.
+/// `--draft-window`, `--draft-anchors`, `--context` and `--prefix-cache`.
 void AddMemoryOptions(CLI::App* app, ModelOptions* model, SpeculationOptions* options);
 void AddPromptOptions(CLI::App* app, PromptOptions* options);
 void AddSamplingOptions(CLI::App* app, GenerationOptions* options);
@@ -385,7 +386,7 @@ struct DecodingOptions {
   ConstraintOptions constraint;
   DatastoreChoice datastore;
   ChatTemplateOptions chat_template;
-  ReasoningBudget budget;  ///< Of chats.
+  ReasoningBudget budget;  ///< How much a chat's answer may think.
   std::string mode;
 
   /// The mode the user named; else auto, or ssd for what auto does not choose among (trees,

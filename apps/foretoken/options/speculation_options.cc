@@ -17,7 +17,7 @@ int FanoutOf(std::string_view text, int least) {
   return ParseNumber(text, &fanout) && fanout >= least && fanout <= kMaxFanout ? fanout : -1;
 }
 
-// Of modes that retrieve: "auto", "knee" or a number of rows.
+// The speculation length of modes that retrieve: "auto", "knee" or a number of rows.
 Result<int> ParseSpeculationLength(std::string_view text) {
   int rows = 0;
   if (text == "auto") return kAutoSpeculationLength;

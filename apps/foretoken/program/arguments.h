@@ -18,7 +18,7 @@ std::vector<std::string> ReadArguments(int argc, const char* const* argv);
 /// with an option or there are none.
 struct NamedCommand {
   CLI::App* app = nullptr;
-  std::size_t words = 0;  ///< That name it.
+  std::size_t words = 0;  ///< How many arguments name it.
 };
 Result<NamedCommand> FindCommand(CLI::App* root, std::span<const std::string> arguments);
 

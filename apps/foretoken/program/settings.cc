@@ -43,7 +43,7 @@ std::vector<std::string> SettableNames(CLI::App* command) {
   return names;
 }
 
-// Of the command and all below it.
+// Collects the settable names of the command and all below it.
 void CollectNames(CLI::App* command, std::vector<std::string>* names) {
   const std::vector<std::string> own = SettableNames(command);
   names->insert(names->end(), own.begin(), own.end());

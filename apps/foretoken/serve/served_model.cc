@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a folder's weights, or of a file and, where it is a part of a split one, of the others.
+// The size of a folder's weights, or of a file and, where it is a part of a split one, of the
+// others.
 std::uint64_t WeightFileBytes(const fs::path& model) {
   constexpr std::string_view kFirstPart = "-00001-of-";
   std::error_code ignored;

@@ -54,7 +54,7 @@ class AnswerText {
   const ModelRegistry::Lease service_;  // Let go of after all that is of the model.
   const Admitted admitted_;
   std::unique_ptr<ReplyWriter> writer_;
-  std::vector<ChatReader> readers_;  // Of a chat's choices.
+  std::vector<ChatReader> readers_;  // One for each choice of a chat.
   RequestStats stats_;
   Mode mode_ = Mode::kAr;
   bool limited_ = false;

@@ -50,7 +50,7 @@ class Families {
     return metric;
   }
 
-  // Of each loaded model `value(totals)`.
+  // Counts `value(totals)` of each loaded model.
   template <typename Value>
   void Counter(std::string name, std::string help, const Value& value) {
     Begin(std::move(name), std::move(help), MetricType::Counter);
@@ -67,8 +67,8 @@ class Families {
       SetHistogram(model.totals.*times, &Add(model.id, 0).histogram);
     }
   }
-  // Of each loaded model, by a label: one metric for each value that `counts(totals)` has, the
-  // first one in any case, so that a query finds the metric.
+  // Counts by a label for each loaded model: one metric for each value that `counts(totals)` has,
+  // the first one in any case, so that a query finds the metric.
   template <typename Counts>
   void PerPosition(std::string name, std::string help, const Counts& counts) {
     Begin(std::move(name), std::move(help), MetricType::Counter);
@@ -222,7 +222,7 @@ void AddEngine(Families* families) {
                       &ServerTotals::request_time);
 }
 
-// Of models whose drafts are trained on what they decode.
+// The metrics of models whose drafts are trained on what they decode.
 void AddLearning(Families* families) {
   const auto count = [families](std::string name, std::string help,
                                 std::int64_t LearningReport::*value) {
@@ -243,7 +243,7 @@ void AddLearning(Families* families) {
         &LearningReport::rolled_back);
 }
 
-// Of every model, loaded or not.
+// The metrics of every model, loaded or not.
 void AddModels(const ModelRegistry& models, Families* families) {
   families->Begin("requests_total", "API requests by how they ended.", MetricType::Counter);
   for (ModelRegistry::Index i = 0; i < models.size(); ++i) {

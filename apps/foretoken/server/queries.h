@@ -22,7 +22,7 @@ using QueryAnswer = std::variant<QueryReply, ApiError>;
 /// An error in the form of `door`.
 HttpReply ReplyOf(const QueryAnswer& answer, const Door& door);
 
-// ... of a loaded model.
+// Questions about a loaded model.
 
 using Query = std::function<QueryAnswer(const Service& service, const HttpRequest& request)>;
 
@@ -36,18 +36,18 @@ QueryAnswer CountTokens(const Service& service, const HttpRequest& request);
 /// llama.cpp's: the places of the batch, and which are taken; with the query `fail_on_no_slot=1` an
 /// error where all are.
 QueryAnswer Slots(const Service& service, const HttpRequest& request);
-/// ... saves the text of one, restores it or forgets it.
+/// llama.cpp's: saves the text of a slot, restores it or forgets it.
 QueryAnswer ActOnSlot(Service& service, const HttpHead& head, const SlotAction& action);
 /// llama.cpp's: the adapters that requests may ask for, with the scales that they have by default.
 QueryAnswer LoraAdapters(const Service& service, const HttpRequest& request);
-/// ... and a chat as the text that the model reads.
+/// llama.cpp's: a chat as the text that the model reads.
 QueryAnswer ApplyTemplate(const Service& service, const HttpRequest& request);
 
 /// What requests may ask for, and what they get that do not.
 OrderedJson PropsJson(const Service& service);
 
-// ... of all models, loaded or not; `since`, in seconds since 1970, is when they began to be
-// served.
+// Questions about all models, loaded or not; `since`, in seconds since 1970, is when they began to
+// be served.
 
 /// OpenAI's: one model.
 OrderedJson ModelJson(const ModelRegistry& models, ModelRegistry::Index model, std::int64_t since);
@@ -58,7 +58,7 @@ OrderedJson OllamaTags(const ModelRegistry& models, ModelCards* cards, std::int6
 OrderedJson OllamaRunning(const ModelRegistry& models, ModelCards* cards);
 QueryAnswer OllamaShow(const ModelRegistry& models, ModelCards* cards, std::int64_t since,
                        const HttpRequest& request);
-/// ... and the answers to who wants to have one fetched: it is there, or nobody may.
+/// Ollama's answers to who wants to have a model fetched: it is there, or nobody may.
 HttpReply OllamaPulled(bool stream);
 ApiError PullsForbidden(const std::string& model);
 

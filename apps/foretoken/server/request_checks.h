@@ -41,7 +41,7 @@ std::string FewerWith(const Door& door, const ApiRequest& api);
 
 /// What all choices of a request come to at most.
 struct Totals {
-  std::int64_t tokens = 0;  ///< Of prompts and outputs.
+  std::int64_t tokens = 0;  ///< Tokens of prompts and outputs.
   std::int64_t prompt_logprobs = 0;
   std::int64_t output_logprobs = 0;
 };

@@ -315,8 +315,8 @@ int Service::LimitOf(const Caller& caller) const {
   return caller.key != nullptr && caller.key->limit > 0 ? caller.key->limit : ClientShare();
 }
 
-// Of a request's sequences so many are under way together: texts for embeddings, of which there may
-// be thousands, go in as others of them end.
+// How many of a request's sequences are under way together: texts for embeddings, of which there
+// may be thousands, go in as others of them end.
 int Service::AtOnce(const ApiRequest& request, int limit) const {
   const int choices = request.choices();
   if (!request.in_bits()) return choices;

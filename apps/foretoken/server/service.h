@@ -23,7 +23,7 @@ namespace foretoken::server {
 
 struct ServiceOptions {
   ApiDefaults defaults;
-  std::shared_ptr<ResponseStore> responses;  ///< Of all models.
+  std::shared_ptr<ResponseStore> responses;  ///< The store of responses of all models.
   std::string slot_folder;                   ///< Where slots are saved; empty: they are not.
   bool reranks = false;       ///< The model says yes or no to documents (RerankDoor).
   bool random_seed = true;    ///< For requests without one; else the default seed.
@@ -70,11 +70,11 @@ class OutcomeCounts {
 struct ModelSpec {
   std::string id;                    ///< As clients and replies call it.
   std::vector<std::string> aliases;  ///< What clients may call it besides.
-  ServiceOptions options;            ///< Of the requests for it.
+  ServiceOptions options;            ///< For the requests for it.
   ModelSource source;                ///< Its files.
   int context = 0;                   ///< Tokens of a sequence at most; 0: all that it can have.
-  CoreSet cores;                     ///< That it computes on.
-  std::uint64_t bytes = 0;           ///< Of its files: about what its weights take.
+  CoreSet cores;                     ///< The cores that it computes on.
+  std::uint64_t bytes = 0;           ///< The size of its files: about what its weights take.
   ModelLoader load;
 };
 

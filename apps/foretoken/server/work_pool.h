@@ -53,8 +53,9 @@ class WorkPool {
     bool empty() const { return next_.empty(); }
 
    private:
-    std::map<std::string, std::deque<Job>> waiting_;  // Of clients that have any.
-    std::deque<std::string> next_;                    // Those clients, in the order of their turns.
+    std::map<std::string, std::deque<Job>> waiting_;  // By client, where it has any.
+    // Clients with jobs, in the order of their turns.
+    std::deque<std::string> next_;
   };
 
   WorkPool();

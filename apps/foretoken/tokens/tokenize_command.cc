@@ -22,7 +22,7 @@ namespace {
 struct TokenizeOptions {
   ModelOptions model;
   ChatTemplateOptions chat_template;
-  std::optional<std::string> text;  // Of detokenize: ids. "-" or none: standard input.
+  std::optional<std::string> text;  // For detokenize: ids. "-" or none: standard input.
   std::string file;
   bool chat = false;
   bool no_bos = false;

@@ -34,7 +34,7 @@ struct AuditResult {
   int same = 0;
   int failed = 0;  ///< Requests that got no whole answer, of either.
   std::vector<Difference> differences;
-  std::string error;  ///< Of the first that failed.
+  std::string error;  ///< The error of the first request that failed.
 };
 
 /// Compares by text and, where the server counts tokens, by their number: a text that was cut

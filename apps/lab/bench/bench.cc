@@ -23,7 +23,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kWarmUpTokens = 128;  // Of each prompt.
+constexpr int kWarmUpTokens = 128;  // Tokens of each prompt.
 
 // A mode on a device, ready to run.
 struct Contestant {
@@ -118,7 +118,7 @@ Status Bench::Load() {
   }
   if (drafters_.empty()) {
     for (const Mode mode : modes_) {
-      // Of the first draft below, which may come by other options here.
+      // The first draft is checked below: it may come by other options here.
       if (mode.drafter == DrafterId::kModel) continue;
       FT_RETURN_IF_ERROR(options_.model.CheckDraftOf(mode));
     }

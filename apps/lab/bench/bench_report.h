@@ -14,9 +14,9 @@ namespace foretoken {
 /// What a mode wrote, judged by the model itself. With a lossy rule only.
 struct WrittenTexts {
   int tokens = 0;
-  double perplexity = 0;  ///< Of the outputs, after their prompts, at temperature 1.
-  int asked = 0;          ///< Texts whose answer is known,
-  int right = 0;          ///< and those that end with the same number.
+  double perplexity = 0;  ///< The perplexity of the outputs, after their prompts, at temperature 1.
+  int asked = 0;          ///< Texts whose answer is known.
+  int right = 0;          ///< Texts that end with the same number as their answer.
 };
 
 /// What a mode did on the prompts of one set. A group is `--batch` prompts in flight together.
@@ -64,8 +64,9 @@ struct ModeFigures {
 /// What all sets have in common.
 struct BenchContext {
   bool scripted = false;
-  bool same_law_only = false;  ///< Rejection: modes sample one law and need not emit the same.
-  bool lossy = false;          ///< A rule accepts what the model did not choose.
+  /// Rejection: modes sample one distribution and need not emit the same.
+  bool same_law_only = false;
+  bool lossy = false;  ///< A rule accepts what the model did not choose.
   int batch = 1;
   std::size_t weight_bytes = 0;  ///< Read per pass over one row.
   std::size_t kv_bytes_per_token = 0;

@@ -12,7 +12,7 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kPositions = 4;  // Of acceptance, which a terminal has room for.
+constexpr std::size_t kPositions = 4;  // Positions of acceptance that a terminal has room for.
 
 struct Ranked {
   const ModeResult* mode;

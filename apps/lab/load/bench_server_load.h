@@ -24,7 +24,7 @@ Result<ServerAddress> ParseServerUrl(std::string_view url);
 struct ServerAccess {
   ServerAddress address;
   std::string api_key;     ///< Sent as a bearer token unless empty.
-  double timeout_s = 600;  ///< Of silence, after which a request counts as failed.
+  double timeout_s = 600;  ///< Silence after which a request counts as failed.
 };
 
 /// The name of the first model that the server lists; an error where no server answers or it
@@ -41,7 +41,7 @@ struct LoadRequest {
 struct LoadShape {
   int concurrency = 1;     ///< Connections.
   double rate = 0;         ///< Poisson arrivals per second; 0: each connection sends on at once.
-  std::uint64_t seed = 0;  ///< Of the arrivals.
+  std::uint64_t seed = 0;  ///< The seed of the arrivals.
 };
 
 /// When each of `count` requests arrives, in nanoseconds after the start: ascending, with

@@ -17,8 +17,8 @@ class SseReader {
   void Feed(std::string_view bytes, const std::function<void(std::string_view)>& on_data);
 
  private:
-  std::string rest_;                 // Of bytes, after the last whole line.
-  std::optional<std::string> data_;  // Of the event that has begun.
+  std::string rest_;                 // The bytes after the last whole line.
+  std::optional<std::string> data_;  // The data of the event that has begun.
 };
 
 /// What became of a request for a streamed completion. Times are NowNs(), counts the server's.

@@ -24,7 +24,7 @@ struct PerplexityReport {
   std::string text;     ///< The file's path.
   std::int64_t text_tokens = 0;
   TextWindows windows;
-  std::int64_t scored_bytes = 0;  ///< Of the scored tokens.
+  std::int64_t scored_bytes = 0;  ///< The bytes of the scored tokens.
   TextScore score;
   double seconds = 0;
 };

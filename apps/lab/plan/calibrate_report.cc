@@ -24,7 +24,7 @@ std::string SettingName(const CalibratedSetting& setting) {
   return name;
 }
 
-// Those with a draft at C = 1: C below 1 has plots of its own.
+// The settings with a draft at C = 1: C below 1 has plots of its own.
 std::vector<CalibratedSetting> Plotted(const Calibration& calibration) {
   std::vector<CalibratedSetting> plotted = calibration.settings;
   std::erase_if(plotted, [](const CalibratedSetting& setting) {

@@ -34,7 +34,7 @@ Result<Checkpoint> OpenFiles(const std::string& path, const std::string& weights
   return Requantize(std::move(files), type, {});
 }
 
-// Of the target or the draft, with numbers kept as `options` say.
+// Finds out about the target or the draft, with numbers kept as `options` say.
 Result<Known> Know(const std::string& model, const std::string& weights,
                    const ModelOptions& options) {
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenFiles(model, weights));

@@ -67,7 +67,7 @@ struct PlanSetting {
 struct PlanInput {
   std::vector<PlanSetting> settings;  ///< One for every C to choose from, C = 1 first.
   std::string source;                 ///< A line for people: where the numbers come from.
-  int target_devices = 1;             ///< Of one target.
+  int target_devices = 1;             ///< How many devices one target has.
 };
 
 /// The options of predictions and simulation; those of PlanNumbers must be there already.

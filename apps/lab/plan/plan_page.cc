@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr std::size_t kChartedPlans = 20;
 
-// Of every mode the fastest plan for each K. AR has no K: a level line.
+// The fastest plan of every mode for each K. AR has no K: a level line.
 ChartCard PlanSpeedCard(const json& table) {
   std::map<std::string, std::map<double, double>> best;
   double longest = 1;

@@ -100,7 +100,7 @@ json PlanJson(const PlanRow& row) {
   return out;
 }
 
-// Of every mode, K, fallback and C the plan with the best cache budget.
+// Keeps for every mode, K, fallback and C the plan with the best cache budget.
 void KeepBestBudgets(std::vector<PlanRow>* rows) {
   std::set<std::tuple<Mode, int, Fallback, double>> seen;
   std::erase_if(*rows, [&seen](const PlanRow& row) {

@@ -43,12 +43,12 @@ struct RooflineSetting {
   NamedDevice device;
   std::vector<double> contexts;
   std::vector<std::pair<int, double>> accepted;  // Tokens a step by s_q; empty: by acceptance.
-  std::vector<double> acceptance = {0.7};        // Of a chain, by position.
+  std::vector<double> acceptance = {0.7};        // The acceptance of a chain, by position.
   int batch = 8;
   int ranks = 1;
 };
 
-// Of all weights together, as the file has them.
+// The mean size of all weights together, as the file has them.
 double BytesOfWeight(const Checkpoint& checkpoint) {
   double bytes = 0;
   double weights = 0;

@@ -25,7 +25,7 @@ constexpr int kBatches[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
 struct Sweep {
   const char* name;
   const char* title;
-  const char* key;  // Of the number, in a run's JSON.
+  const char* key;  // The name of the number in a run's JSON.
   int Deployment::*number;
   std::span<const int> values;
   std::span<const SimulatedMode> modes;
@@ -102,7 +102,7 @@ int RunColor(const json& run) {
 // Draws one line per mode, each through the points of its runs.
 template <typename Point>
 ChartCard RunsCard(const json& runs, ChartCard card, const Point& point) {
-  for (const json& run : runs) {  // Those of a mode lie together.
+  for (const json& run : runs) {  // The runs of a mode lie together.
     if (card.series.empty() || card.series.back().name != run["mode"]) {
       card.series.push_back({.name = run["mode"], .color = RunColor(run)});
     }

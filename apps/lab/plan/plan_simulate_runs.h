@@ -32,7 +32,7 @@ struct Deployment {
 /// What a run may choose and how it is measured.
 struct SimulationSetting {
   CostModel model;
-  int target_devices = 0;  ///< Of one target; 0: the input's.
+  int target_devices = 0;  ///< How many devices one target has; 0: as the input says.
   std::vector<int> lookaheads;
   std::vector<int> mean_fanouts;     ///< Cache budgets, in multiples of K + 1; fan-outs are solved.
   std::optional<int> fanout;         ///< Or this one at every node.
@@ -47,7 +47,7 @@ struct SimulatedRun {
   std::string_view mode;  ///< Its name.
   SimulatorOptions options;
   SimulatorResult result;
-  int devices = 1;  ///< Of all targets, and the draft's.
+  int devices = 1;  ///< Devices of all targets, and the draft's.
 };
 
 /// The fastest of what `setting` leaves open, found by short runs that meet the same luck.

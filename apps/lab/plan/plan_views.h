@@ -57,8 +57,8 @@ struct PlanRooflineOptions {
   std::string accepted;
 };
 void AddPlanRooflineOptions(CLI::App* app, PlanRooflineOptions* options);
-/// Of `numbers`, the batch and the acceptance count. Prints Table 2 and the times by speculation
-/// length (SSSD, Appendix B and Figure 3), with plots.
+/// Prints Table 2 and the times by speculation length (SSSD, Appendix B and Figure 3), with plots.
+/// Only the batch and the acceptance of `numbers` count.
 Result<int> RunPlanRoofline(const PlanRooflineOptions& options, const PlanNumbers& numbers,
                             const ReportFiles& files);
 

@@ -16,9 +16,9 @@ using nlohmann::json;
 
 constexpr const char* kMark = "foretoken_rollout";
 constexpr const char* kWeights = "weights";
-constexpr std::size_t kShortDigits = 16;  // Of a fingerprint, in a line.
+constexpr std::size_t kShortDigits = 16;  // Digits of a fingerprint, in a line.
 
-// Of headers: what files may differ in and still be of the same samples.
+// The keys of headers that files may differ in and still be of the same samples.
 constexpr const char* kTarget = "target";
 
 // The double that is written like the float, with few digits.

@@ -193,7 +193,7 @@ std::string FingerprintOf(const std::vector<RolloutPrompt>& prompts) {
 }
 
 std::uint64_t SampleSeed(std::uint64_t seed, const json& prompt_id, int sample) {
-  constexpr int kDigits = 13;  // Of four bits each.
+  constexpr int kDigits = 13;  // Digits of four bits each.
   const std::string hex = Sha256Hex(fmt::format("{} {} {}", seed, sample, prompt_id.dump()));
   return std::stoull(hex.substr(0, kDigits), nullptr, 16);
 }

@@ -79,7 +79,7 @@ class RolloutRun {
  private:
   struct Finish {
     std::int64_t at_ns = 0;
-    std::int64_t tokens = 0;  // Of all samples until then.
+    std::int64_t tokens = 0;  // Tokens of all samples until then.
   };
 
   static int Count(const std::vector<RolloutPrompt>& prompts) {
@@ -198,13 +198,13 @@ class RolloutRun {
   Engine* engine_;
   RolloutFile* file_;
   SampleQueue queue_;
-  std::optional<TailPlan> tail_;  // That the engine can follow.
+  std::optional<TailPlan> tail_;  // The plan, if the engine can follow it.
   std::vector<std::unique_ptr<Sampling>> running_;
   std::vector<Finish> finishes_;
   std::int64_t start_ = 0;
   std::int64_t tokens_ = 0;
-  int planned_for_ = 0;  // Sequences, by SpeculateOnFreeRows,
-  int planned_ = -1;     // ... with this K; 0: what is chosen otherwise.
+  int planned_for_ = 0;  // The number of sequences that `planned_` is for, by SpeculateOnFreeRows.
+  int planned_ = -1;     // The K of that plan; 0: what is chosen otherwise.
   RolloutReport report_;
 };
 

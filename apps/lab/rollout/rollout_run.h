@@ -17,7 +17,7 @@ namespace foretoken {
 struct RolloutJob {
   std::string model;  ///< What is said of it is said of this name.
   std::vector<RolloutPrompt> prompts;
-  int samples = 1;  ///< Of each prompt.
+  int samples = 1;  ///< Samples of each prompt.
   int batch = 1;    ///< Decoded together.
   /// What all samples have in common; their seeds follow from its seed (SampleSeed).
   Request request;
@@ -27,7 +27,7 @@ struct RolloutJob {
 /// What came of a job.
 struct RolloutReport {
   std::int64_t samples = 0;  ///< Taken now.
-  std::int64_t skipped = 0;  ///< That were there.
+  std::int64_t skipped = 0;  ///< Samples that were there.
   std::int64_t left = 0;     ///< Not taken: it was interrupted.
   std::int64_t total_ns = 0;
   /// The last twentieth of the samples, at least one: from when all others had finished to the end.

@@ -38,8 +38,8 @@ struct RolloutOrder {
 /// What it has done, and with what.
 struct RolloutDone {
   RolloutReport report;
-  std::string target;   ///< Its label,
-  std::string weights;  ///< and the fingerprint of its weights.
+  std::string target;   ///< The target's label.
+  std::string weights;  ///< The fingerprint of the target's weights.
   std::string draft;    ///< Empty: none.
   Mode mode;
   std::optional<Mode> tail_mode;  ///< Nothing: as `mode`.
@@ -68,7 +68,7 @@ class RolloutSession {
   Status OpenEngine(const std::vector<RolloutPrompt>& prompts);
 
   RolloutOptions options_;          // As they were given.
-  std::string target_;              // Of the orders; empty: that of the options.
+  std::string target_;              // The orders' target; empty: that of the options.
   std::string tokenizer_;           // Fingerprint of the first target's; empty: none was loaded.
   std::unique_ptr<Drafts> drafts_;  // Null: no engine was opened.
   std::unique_ptr<Loaded> loaded_;  // Null: nothing is.

@@ -57,7 +57,7 @@ class SampleQueue {
   std::set<std::pair<double, int>> known_;  // By expected length, negated: the longest first.
   std::set<int> unknown_;                   // Nothing of them has finished.
   std::int64_t left_ = 0;
-  std::int64_t tokens_ = 0;  // Of all that have finished.
+  std::int64_t tokens_ = 0;  // The tokens of all that have finished.
   std::int64_t finished_ = 0;
 };
 

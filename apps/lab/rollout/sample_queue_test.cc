@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Those that may begin now, as "PROMPT.SAMPLE".
+// The samples that may begin now, as "PROMPT.SAMPLE".
 std::vector<std::string> All(SampleQueue* queue) {
   std::vector<std::string> order;
   while (const auto next = queue->Next()) {
@@ -38,7 +38,7 @@ TEST(SampleQueue, LongestExpectedFirst) {
   queue.Finished(0, 10);
   queue.Finished(1, 90);
   queue.Finished(2, 50);
-  // Of 3 nothing is known: it counts as the average, 50, which 2 reaches.
+  // Nothing is known of 3: it counts as the average, 50, which 2 reaches.
   EXPECT_THAT(All(&queue), ElementsAre("1.1", "1.2", "2.1", "2.2", "3.1", "3.2", "0.1", "0.2"));
 }
 

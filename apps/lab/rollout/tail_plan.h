@@ -11,8 +11,8 @@ namespace foretoken {
 /// rows of the target's passes; the others take them for longer proposals, so that a pass costs
 /// what it cost when the batch was full and brings those that are left further.
 struct TailPlan {
-  Mode mode;           ///< Of the last sequences.
-  int rows = 0;        ///< Of a pass when the batch was full.
+  Mode mode;           ///< The mode of the last sequences.
+  int rows = 0;        ///< The rows of a pass when the batch was full.
   int lookahead = 0;   ///< K at most.
   bool fixed = false;  ///< K stays what it was; the mode alone becomes another.
   bool asked = false;  ///< It is an error where the engine cannot follow it.

@@ -15,8 +15,8 @@ struct MachineFingerprint {
   std::string cpu;       ///< The processor's name as the system gives it.
   int cores = 0;         ///< Logical cores of this process.
   std::string isa;       ///< The instruction set that the backend uses.
-  int target_cores = 0;  ///< Cores of the target and ...
-  int draft_cores = 0;   ///< ... of the draft; 0: no draft.
+  int target_cores = 0;  ///< Cores of the target.
+  int draft_cores = 0;   ///< Cores of the draft; 0: no draft.
 };
 
 /// What must be the same for measured acceptance, hits and times to hold: SHA-256 in lower-case

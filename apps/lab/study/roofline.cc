@@ -8,7 +8,7 @@
 namespace foretoken {
 namespace {
 
-constexpr double kElementBytes = 2;  // Of an activation.
+constexpr double kElementBytes = 2;  // The bytes of an activation.
 
 // X [rows, in] times `matrices` weights [in, out]; their products are merged to one [rows, out].
 // Every row meets the weights of `chosen` experts, where there are any, or of the only one.
@@ -19,7 +19,7 @@ struct Linear {
   int experts = 0;
   int chosen = 1;
 
-  // Of one expert.
+  // The weights of one expert.
   double weights() const { return matrices * in * out; }
   // Times that all weights of one expert are read for so many rows.
   double read(double rows) const { return experts == 0 ? 1 : ExpertsRead(experts, chosen, rows); }
@@ -77,7 +77,7 @@ OpCost RooflineCost(RooflineOp op, const ModelShape& shape, const PassShape& pas
   FT_CHECK(pass.ranks >= 1, "{} ranks", pass.ranks);
   if (op == RooflineOp::kAttention) return AttentionCost(shape, pass, mask_bytes);
   const Linear linear = LinearOf(op, shape, pass.ranks);
-  const double rows = pass.rows() * linear.chosen;  // Of all experts.
+  const double rows = pass.rows() * linear.chosen;  // Rows of all experts together.
   return {.flops = 2 * rows * linear.weights(),
           .read = kElementBytes * rows * linear.in +
                   shape.weight_bytes * linear.weights() * linear.read(pass.rows()),

@@ -18,18 +18,19 @@ struct ModelShape {
   int kv_heads = 0;         ///< n_kv
   int head_dim = 0;         ///< d. The table takes h = n_q d; here they may differ.
   int mlp = 0;              ///< h_mlp; of each expert.
-  int experts = 0;          ///< Of each layer; 0: one MLP for all rows.
+  int experts = 0;          ///< Experts of each layer; 0: one MLP for all rows.
   int chosen = 0;           ///< Experts that a row goes through.
   int vocabulary = 0;       ///< Width of the output head, which the table leaves out; 0: no head.
-  double weight_bytes = 2;  ///< Of a weight. Activations take 2 bytes.
-  double kv_bytes = 2;      ///< Of a number in keys and values that attention reads.
+  double weight_bytes = 2;  ///< The size of a weight. Activations take 2 bytes.
+  double kv_bytes = 2;      ///< The size of a number in keys and values that attention reads.
 };
 
 /// What one rank can do at most.
 struct DeviceRoof {
   double flops = 0;             ///< Per second.
   double bytes_per_second = 0;  ///< From and to memory.
-  double mask_bytes = 1;        ///< Of an element of the attention mask; 0: the mask is computed.
+  /// The size of an element of the attention mask; 0: the mask is computed.
+  double mask_bytes = 1;
 
   /// I_knee: the FLOPs per byte at which computing takes as long as memory.
   double knee() const { return flops / bytes_per_second; }

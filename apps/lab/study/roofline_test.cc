@@ -105,7 +105,8 @@ TEST(Roofline, RowsThatChooseOtherExpertsReadOtherWeights) {
   EXPECT_DOUBLE_EQ(cost(moe, 1).read, 8 * cost(kLlama8b, 1).read);
   EXPECT_DOUBLE_EQ(cost(moe, 3).flops, 8 * cost(kLlama8b, 3).flops);
   const double one = 2.0 * 4096 * 14336 * 2;  // Bytes of an expert.
-  const double rows = 2.0 * 4096 * 8 * 16;    // Of 16 rows of inputs, for each that they choose.
+  // Bytes of 16 rows of inputs, for each expert that they choose.
+  const double rows = 2.0 * 4096 * 8 * 16;
   EXPECT_NEAR((cost(moe, 16).read - rows) / one, 64 * (1 - std::pow(7.0 / 8, 16)), 1e-9);
   EXPECT_DOUBLE_EQ(ExpertsRead(64, 8, 1), 8);
   EXPECT_NEAR(ExpertsRead(64, 8, 1000), 64, 1e-9);

@@ -47,7 +47,7 @@ class Simulation {
   struct Sequence {
     State state = State::kReady;
     std::int64_t position = 1;  // Committed tokens.
-    DrawnOutcome outcome;       // Of the last verification.
+    DrawnOutcome outcome;       // The outcome of the last verification.
     DraftOrder order;           // With what is known of the proposal, in every mode.
     std::vector<int> seen;      // Steps of each draft device that this side has heard of.
   };

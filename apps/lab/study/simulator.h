@@ -49,15 +49,17 @@ struct SimulatorOptions {
   /// Rows of one draft pass, at most: what is more takes several. 0: any number.
   int draft_rows_per_pass = 0;
 
-  OutcomeLaw after_primary;  ///< Of proposals from the cache, from SD's draft and just in time.
-  OutcomeLaw after_backup;   ///< Of kRandom's, kNgram's and kRetrieval's, and of empty ones.
+  /// Outcomes of proposals from the cache, from SD's draft and just in time.
+  OutcomeLaw after_primary;
+  /// Outcomes of kRandom's, kNgram's and kRetrieval's proposals, and of empty ones.
+  OutcomeLaw after_backup;
 
   PassTime target_us;
   PassTime draft_us;       ///< On one draft device; up to draft_rows_per_pass.
   PassTime sd_draft_us;    ///< On the target's devices. SD only.
   double overhead_us = 0;  ///< The host's share of every round, before the target's pass.
   double backup_us = 0;    ///< The host's, for each proposal of kRandom, kNgram or kRetrieval.
-  double channel_us = 0;   ///< Of a message between target and draft, one way.
+  double channel_us = 0;   ///< The time of a message between target and draft, one way.
 
   std::uint64_t seed = 1;
   int warmup = 50;    ///< Passes per target before counting starts.
@@ -67,7 +69,7 @@ struct SimulatorOptions {
 /// What was counted between the end of the warm-up and the end.
 struct SimulatorResult {
   double elapsed_us = 0;
-  std::int64_t passes = 0;    ///< Of all targets.
+  std::int64_t passes = 0;    ///< Passes of all targets.
   std::int64_t rounds = 0;    ///< Verifications of a sequence: at most `batch` a pass.
   std::int64_t tokens = 0;    ///< Emitted.
   std::int64_t proposed = 0;  ///< Verified proposal tokens.
@@ -76,9 +78,11 @@ struct SimulatorResult {
   std::int64_t late = 0;  ///< SSD: misses whose branch was planned but had no token yet.
   std::int64_t rounds_at_end = 0;  ///< Rounds that accepted all they verified.
   std::int64_t hits_at_end = 0;    ///< Hits among them.
-  std::int64_t draft_tokens = 0;   ///< Of branches and just-in-time chains, finished passes only.
-  double target_busy_us = 0;       ///< Of passes, SD's drafting included; summed over targets.
-  double draft_busy_us = 0;        ///< Summed over draft devices.
+  /// Tokens of branches and just-in-time chains, finished passes only.
+  std::int64_t draft_tokens = 0;
+  /// The time of passes, SD's drafting included; summed over targets.
+  double target_busy_us = 0;
+  double draft_busy_us = 0;  ///< Summed over draft devices.
   int targets = 0;
   int sequences = 0;      ///< targets * batch
   int draft_devices = 0;  ///< 0 unless SSD.

@@ -19,9 +19,10 @@ struct PublishedPair {
   std::string_view description;
   ModelShape target;
   ModelShape draft;
-  double ar_us;        // Of a token, measured.
-  double draft_us;     // Of a draft pass on one device over one sequence's rows at K=6, F=3.
-  double sd_draft_us;  // Of a draft pass on the target's devices.
+  double ar_us;  // The time of a token, measured.
+  // The time of a draft pass on one device over one sequence's rows at K=6, F=3.
+  double draft_us;
+  double sd_draft_us;  // The time of a draft pass on the target's devices.
   double acceptance;   // Fitted.
 };
 
@@ -45,7 +46,7 @@ constexpr std::array kPairs = {
                   .acceptance = 0.77},
 };
 
-// Of both pairs.
+// The device of both pairs.
 constexpr DeviceRoof kH100 = {.flops = 989.5e12, .bytes_per_second = 3.35e12};
 constexpr int kTargetDevices = 4;
 constexpr int kFittedRows = 21;     // (K + 1) F

@@ -20,7 +20,7 @@ struct SimulatorPreset {
   /// One line; what was fitted to what is in docs/understand/simulation.md.
   std::string description;
   CostModel model;
-  int target_devices = 1;  ///< Of one target.
+  int target_devices = 1;  ///< How many devices one target has.
 };
 
 /// "paper-70b": Llama-3.1-70B on four H100s, Llama-3.2-1B on a fifth; "paper-32b": Qwen3-32B and

@@ -44,7 +44,7 @@ TEST(SimulatorPreset, UnknownNamesListTheKnownOnes) {
   EXPECT_THAT(preset.error().message, HasSubstr("paper-70b, paper-32b"));
 }
 
-// Two views of one process: Predict's stationary law and the simulated mean.
+// Two views of one process: Predict's stationary distribution and the simulated mean.
 TEST(SimulatorModel, AgreesWithPredict) {
   CostModel model;
   model.target = TimeTable::Line(9000, 20);

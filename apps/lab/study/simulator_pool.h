@@ -47,7 +47,7 @@ struct DraftOrder {
   bool chain = false;         ///< Draft `lookahead` tokens just in time.
   bool ranked = false;        ///< The draft made the proposal: all nodes but the last can fork.
   int owner = -1;             ///< The device that drafted the proposal: has its KV but the last.
-  FanoutShape fanout;         ///< Of branches.
+  FanoutShape fanout;         ///< How branches fan out.
 };
 
 /// Draft devices that share the branches of every sequence's cache. Branch i (in order of node,
@@ -137,8 +137,8 @@ class DraftPool {
     bool busy = false;
     std::int64_t pass = 0;  // Abandoned passes end unheard.
     double started = 0;
-    std::vector<Progress> orders;  // Those in the running pass, with the steps they reach.
-    std::int64_t tokens = 0;       // Of the running pass.
+    std::vector<Progress> orders;  // The orders in the running pass, with the steps they reach.
+    std::int64_t tokens = 0;       // Tokens of the running pass.
   };
   struct Step {
     int rows = 0;
@@ -153,7 +153,7 @@ class DraftPool {
     return branches;
   }
 
-  // Of the order's branches at nodes [from, to), those of `device`.
+  // How many of the order's branches at nodes [from, to) belong to `device`.
   int Branches(const DraftOrder& order, int from, int to, int device) const {
     const int devices = static_cast<int>(devices_.size());
     // Branches i < end with i = device modulo devices.

@@ -33,7 +33,8 @@ namespace {
 
 using Entry = MappingWatch::Entry;
 
-// Of the process, as signal handlers are: a list that only grows, whose entries are used again.
+// The process has one list, as it has one signal handler: it only grows, and its entries are used
+// again.
 constinit std::atomic<Entry*> first_entry{nullptr};
 struct sigaction previous_action;
 std::uintptr_t page_bytes = 0;

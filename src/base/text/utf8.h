@@ -33,7 +33,7 @@ struct Utf8Step {
   };
   Kind kind;
   std::size_t size;
-  std::uint32_t code = 0;  ///< Of a character.
+  std::uint32_t code = 0;  ///< The code of a character.
 };
 
 /// Reads the front of `bytes`, which must not be empty. Surrogates and overlong forms are invalid;

@@ -58,9 +58,9 @@ struct ThreadPool::Shared {
     Thunk thunk = nullptr;
     const void* context = nullptr;
     std::int64_t count = 0;  // How many items there are.
-    std::int64_t piece = 1;  // Items of a piece, and ...
-    std::int64_t pieces =
-        0;  // ... how many there are; 0: a Run, of which each worker does its part.
+    std::int64_t piece = 1;  // How many items a piece has.
+    // How many pieces there are; 0: a Run, of which each worker does its part.
+    std::int64_t pieces = 0;
   };
   // The work of a call, where the owner may write that of a later one while a worker reads: what it
   // has read counts where the number is the same before and after it (a sequence lock).

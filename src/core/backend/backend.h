@@ -34,7 +34,7 @@ struct MatrixBand {
   WeightFormat format = WeightFormat::kF32;
   std::int64_t begin = 0;  ///< Outputs [begin, end).
   std::int64_t end = 0;
-  std::size_t offset = 0;  ///< Of their weights, in bytes of the matrix's data.
+  std::size_t offset = 0;  ///< Where their weights begin, in bytes of the matrix's data.
 };
 
 /// A weight matrix [outputs, inputs] in the layout of the backend that packed it, or a stack of
@@ -50,7 +50,7 @@ struct Matrix {
 
   /// Bytes from a matrix of a stack to the next.
   std::size_t stride() const { return data.bytes() / static_cast<std::size_t>(count); }
-  /// Of all weights, wherever they lie.
+  /// The bytes of all weights, wherever they lie.
   std::size_t bytes() const;
   /// What makes one matrix of a borrowed stack.
   std::span<const TensorView> BorrowedParts(int index) const;
@@ -85,12 +85,12 @@ struct KvLayer {
 
 struct KvShape {
   std::vector<KvLayer> layers;
-  std::int64_t blocks = 0;  ///< Of kBlockSize slots each.
+  std::int64_t blocks = 0;  ///< Blocks of kBlockSize slots each.
   /// Blocks of the windowed layers where they have fewer, which KvStore::recent_places assigns; 0:
   /// they have as many as the others, at the same places.
   std::int64_t recent_blocks = 0;
-  DeltaShape delta;      ///< Of the model's gated delta layers, which count as windowed,
-  int delta_layers = 0;  ///< of which there are so many.
+  DeltaShape delta;      ///< The shape of the model's gated delta layers, which count as windowed.
+  int delta_layers = 0;  ///< How many gated delta layers there are.
   TapShape taps;         ///< What passes keep for drafters besides; usually nothing.
 
   bool KeptApart(const KvLayer& layer) const { return layer.windowed && recent_blocks > 0; }
@@ -123,7 +123,7 @@ struct KvStore {
     const KvLayer& of = shape.layers[static_cast<std::size_t>(layer)];
     return shape.KeptApart(of) ? recent_places.data() : nullptr;
   }
-  /// Likewise of the gated delta layers.
+  /// Which of a gated delta layer's blocks is each block; null: itself.
   const std::int32_t* DeltaPlaces() const {
     return shape.recent_blocks > 0 ? recent_places.data() : nullptr;
   }
@@ -196,9 +196,9 @@ struct HeadShape {
 
 /// Which positions a row sees in a layer, and how much of each.
 struct AttentionRule {
-  double scale = 1;     ///< Of scores, usually 1 / sqrt(head_dim).
+  double scale = 1;     ///< The factor of scores, usually 1 / sqrt(head_dim).
   int window = 0;       ///< Positions seen, the row's own included; 0: all.
-  int anchors = 0;      ///< Of the text's first positions, seen besides the window.
+  int anchors = 0;      ///< How many of the text's first positions are seen besides the window.
   float score_cap = 0;  ///< Scores become cap * tanh(score / cap); 0: they stay.
   /// [heads]: a score of each head that takes its share of the softmax and has no value; or null.
   const float* sinks = nullptr;
@@ -225,7 +225,7 @@ struct Routing {
   /// What a group of experts scores: as its best expert, or as the sum of its two best.
   enum class GroupScore { kLargest, kTwoLargest };
   int experts = 0;
-  int chosen = 0;  ///< Of each row, at most as many as its groups have.
+  int chosen = 0;  ///< How many experts each row chooses, at most as many as its groups have.
   Weights weights = Weights::kSoftmaxOfChosen;
   float factor = 1;  ///< What weights are multiplied by.
   /// Experts are in so many adjacent groups of equal size; a row chooses among those of the best.

@@ -192,7 +192,7 @@ std::vector<Routing> Routings() {
 // Quantised matrices of a stack are multiplied as they are alone, whatever their format.
 TEST_P(ExpertsTest, GroupsMeetMatricesOfEveryFormat) {
   constexpr std::int64_t kWide = 256;
-  constexpr std::int64_t kRows = 40;  // Of a matrix.
+  constexpr std::int64_t kRows = 40;  // Rows of a matrix.
   const auto backend = Make();
   const auto x = Random(25 * kWide, 10);
   for (std::size_t i = 0; i < kWeightFormats; ++i) {

@@ -170,7 +170,7 @@ TEST_P(PortableTest, StacksOfSeveralFormatsAreThoseOfPlainLoops) {
   }
 }
 
-// Of each format, where nothing is packed before it is needed.
+// Matrices of each format are borrowed, where nothing is packed before it is needed.
 TEST_P(PortableTest, BorrowedMatricesAreThoseOfPlainLoops) {
   auto backend = Make();
   auto reference = Reference();

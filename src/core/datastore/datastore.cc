@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kReclaimInterval{1};
 // pinned to.
 void EnterBackground() {
   UnpinCurrentThread();
-  setpriority(PRIO_PROCESS, 0, 19);  // Of this thread only, on Linux.
+  setpriority(PRIO_PROCESS, 0, 19);  // Linux does it for this thread only.
 }
 
 std::vector<std::uint64_t> TokensOf(std::span<const Manifest::SegmentEntry> segments) {
@@ -275,7 +275,7 @@ void Datastore::WriterLoop() {
     }
     bool recorded = false;
     const Status status = OrExhausted([&]() -> Status {
-      // Those of a log came on one day.
+      // All entries of a log came on one day.
       if (!documents.empty() && !runs_.empty() && runs_day_ != Today()) {
         FT_RETURN_IF_ERROR(Seal());
       }

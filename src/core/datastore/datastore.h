@@ -53,7 +53,7 @@ struct StoredDocument {
 /// What a datastore holds at one moment, oldest first. Immutable.
 struct Snapshot {
   std::vector<std::shared_ptr<const Segment>> segments;
-  std::vector<std::vector<Arrivals>> arrivals;  ///< Of each segment's documents.
+  std::vector<std::vector<Arrivals>> arrivals;  ///< When each segment's documents came.
   std::uint64_t tokens() const;
   std::uint64_t documents() const;
   /// Calls `visit` with every document in order.
@@ -64,7 +64,7 @@ struct Snapshot {
 struct RemovedDocuments {
   std::uint64_t documents = 0;
   std::uint64_t tokens = 0;
-  int segments = 0;  ///< That held them: written anew or gone.
+  int segments = 0;  ///< How many segments held them; they were written anew or are gone.
 };
 
 /// Documents of one tokenizer in a directory: immutable segments, and a log of live entries that
@@ -164,7 +164,7 @@ class Datastore {
   std::condition_variable changed_;
   // Under mutex_:
   Manifest manifest_;
-  Segments segments_;  // Those of the manifest.
+  Segments segments_;  // The manifest's.
   Segments runs_;      // Live entries: changed by the writer alone.
   int runs_day_ = 0;   // When they came, all on one day.
   std::shared_ptr<const Snapshot> current_;
@@ -172,11 +172,11 @@ class Datastore {
   std::vector<std::vector<Token>> pending_;
   std::uint64_t pending_tokens_ = 0;
   std::uint64_t learned_ = 0;  // Documents that Learn took.
-  std::uint64_t flushed_ = 0;  // Of these, on disk.
+  std::uint64_t flushed_ = 0;  // Learned documents that are on disk.
   bool seal_wanted_ = false;
   bool merge_wanted_ = false;
   Status failure_;        // The writer's latest, until it can write again.
-  Status merge_failure_;  // Likewise the merger's.
+  Status merge_failure_;  // The merger's latest, until it can merge again.
   std::uint64_t lost_ = 0;
 
   std::atomic<std::uint64_t> version_{0};

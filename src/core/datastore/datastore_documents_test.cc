@@ -119,7 +119,7 @@ TEST_F(DatastoreDocuments, KnowTheirDayThroughLogsMergesAndRemovals) {
     Learn(datastore.get(), {1, 1});
     Learn(datastore.get(), {2, 2});
     today_ += 1;
-    Learn(datastore.get(), {3, 3});  // Those of the day before become a segment first.
+    Learn(datastore.get(), {3, 3});  // The documents of the day before become a segment first.
     EXPECT_EQ(datastore->manifest().segments.size(), 1U);
     today_ += 5;
     TokenText text(1000);

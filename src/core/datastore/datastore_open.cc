@@ -104,7 +104,8 @@ Status Datastore::OpenSegments() {
   FT_RETURN_IF_ERROR(manifest_.tokenizer.CheckSame(options_.tokenizer, directory_.string()));
   for (Manifest::SegmentEntry& entry : manifest_.segments) {
     const fs::path path = SegmentPath(directory_, entry.number);
-    // Of an earlier version: the documents were there when the segment was written.
+    // An earlier version did not note when documents came: they were there when the segment was
+    // written.
     if (entry.arrivals.empty()) AddArrivals({DayOf(path), entry.documents}, &entry.arrivals);
     FT_ASSIGN_OR_RETURN(auto segment, OpenSegmentFile(path, options_.tokenizer));
     if (segment->tokens() != entry.tokens || segment->documents() != entry.documents) {

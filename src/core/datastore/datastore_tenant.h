@@ -43,7 +43,7 @@ class DatastoreTenant {
  private:
   std::unique_ptr<Datastore> own_;
   bool learns_;
-  std::array<SnapshotReader, 2> readers_;  // Of the shared one and its own.
+  std::array<SnapshotReader, 2> readers_;  // One reads the shared datastore, one its own.
   std::vector<std::shared_ptr<const Segment>> segments_;
 };
 
@@ -69,7 +69,7 @@ class DatastoreDirectory {
 
   /// Returns when everything that tenants learned is on disk.
   Status Flush();
-  /// Of all tenants: a failure of any of them, and what was lost together.
+  /// The state of all tenants together: a failure of any of them, and how much was lost by all.
   LearningState learning();
 
  private:
@@ -89,7 +89,7 @@ class DatastoreDirectory {
   std::unique_ptr<Datastore> shared_;
   std::mutex mutex_;
   std::map<std::string, OpenTenant, std::less<>> tenants_;
-  std::uint64_t calls_ = 0;        // Of Tenant.
+  std::uint64_t calls_ = 0;        // Calls of Tenant.
   std::uint64_t closed_lost_ = 0;  // Documents that tenants lost which were closed since.
 };
 

@@ -86,7 +86,7 @@ TEST(DatastoreTenant, NamesThatNobodyHoldsMakeRoom) {
   const auto open = [&](const std::string& name) { return (*opened)->Tenant(name); };
   (*open("taught"))->Learn(std::vector<Token>{7, 8, 9});
   ASSERT_TRUE((*opened)->Flush().ok());
-  // Those under way cannot make room.
+  // Tenants that are held cannot make room.
   std::vector<std::shared_ptr<DatastoreTenant>> held;
   while (held.size() + 1 < DatastoreDirectory::kMaxTenants) {
     held.push_back(*open("held" + std::to_string(held.size())));

@@ -43,9 +43,9 @@ struct DraftContext {
   std::span<const double> row_prices;
   Proposal* proposal = nullptr;
   /// Null where the proposal is verified by shared noise: then it may be anything. Else its tokens
-  /// must have been drawn from the laws that the drafter sets here (empty when it is called), or
-  /// be fixed by the context (a point mass, which needs no law). Whether and where a token is
-  /// proposed may then not depend on what is drawn there.
+  /// must have been drawn from the distributions that the drafter sets here (empty when it is
+  /// called), or be fixed by the context (a point mass, which needs no distribution). Whether and
+  /// where a token is proposed may then not depend on what is drawn there.
   ProposalLaws* laws = nullptr;
 };
 

@@ -45,7 +45,7 @@ class ScriptedDecoding {
     std::vector<Token> tokens;
     std::uint64_t scope = 0;
     int rounds = 0;
-    Proposal proposal;  // Of the last round.
+    Proposal proposal;  // The proposal of the last round.
   };
 
   /// One round, whose proposals keep to these limits; returns how many tokens it gave.

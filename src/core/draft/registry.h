@@ -25,16 +25,17 @@ struct DrafterMember {
 /// What drafters are made of; each takes what it needs.
 struct DrafterParts {
   int vocabulary = 0;
-  int max_sequences = 0;                   ///< That are decoded together.
-  int max_context = 0;                     ///< Tokens of a sequence.
-  std::shared_ptr<Model> draft = nullptr;  ///< Of drafters that need one; on their device.
+  int max_sequences = 0;  ///< The most sequences that are decoded together.
+  int max_context = 0;    ///< Tokens of a sequence.
+  /// The draft model of drafters that need one; on their device.
+  std::shared_ptr<Model> draft = nullptr;
   /// The draft is some of the target's layers and keeps no keys and values but
   /// DraftContext::target_kv. Not of what drafts behind tokens that the target has not committed.
   bool on_target_kv = false;
   /// Where the draft drafts by text; else null, and it has the target's tokens.
   std::shared_ptr<const TextLink> text = nullptr;
-  Backend* backend = nullptr;               ///< Of the target; outlives them.
-  std::vector<DrafterMember> members = {};  ///< Of drafters that are made of others.
+  Backend* backend = nullptr;               ///< The target's backend; outlives them.
+  std::vector<DrafterMember> members = {};  ///< The members of drafters that are made of others.
   /// A token's text, empty of special ones; null where there is no tokenizer.
   std::function<std::string_view(Token)> bytes_of = nullptr;
   /// The tokens of a text that follows others; null likewise.

@@ -19,7 +19,7 @@ class EveryDrafter : public testing::TestWithParam<DrafterId> {
   Proposal Propose(SequenceId sequence, const std::vector<Token>& tokens, int lookahead,
                    ProposalLaws* laws) {
     Proposal proposal;
-    proposal.Extend(7);  // Of the round before.
+    proposal.Extend(7);  // The proposal of the round before.
     DraftContext context{.sequence = sequence,
                          .tokens = tokens,
                          .sampling = &sampling_,

@@ -16,7 +16,7 @@ class SequenceSlots {
 
   std::size_t size() const { return slots_.size(); }
 
-  /// Of a sequence; where it has none yet, a place that none has, as it was left.
+  /// The value of a sequence; where it has none yet, a place that none has, as it was left.
   Value& For(SequenceId sequence) {
     Slot* unused = nullptr;
     for (Slot& slot : slots_) {

@@ -17,7 +17,7 @@ struct DraftExchange final : NextDraft {
   bool taken() const override { return done.load(std::memory_order_acquire); }
 
   std::unique_ptr<Drafter> before;           ///< Null where the engine has none.
-  std::unique_ptr<SpeculatorClient> during;  ///< Likewise.
+  std::unique_ptr<SpeculatorClient> during;  ///< Null where the engine has none.
   TapShape taps;                             ///< What both read of the target's passes.
   std::atomic<bool> done = false;
 };

@@ -92,7 +92,7 @@ struct Engine::Impl {
   const EngineConfig options;
   Device* const device;
   const Tokenizer* const tokenizer;
-  std::vector<Token> eos;  // Of the model and of its tokenizer.
+  std::vector<Token> eos;  // The end-of-sequence tokens of the model and of its tokenizer.
   RequestBounds bounds;
   bool attached = false;
 

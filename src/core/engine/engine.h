@@ -41,7 +41,7 @@ struct Script {
 /// What is known of the times of an engine's passes before its first one: measured once, and good
 /// for every engine with the same models on the same cores. Empty parts were not measured.
 struct MeasuredTimes {
-  TimeTable row_times;  ///< Of the target's passes, for speculation lengths that pay.
+  TimeTable row_times;  ///< The times of the target's passes, for speculation lengths that pay.
   int knee_rows = 0;    ///< I_knee, for speculation lengths by the knee.
   CostModel costs;      ///< What the planner begins with.
 };
@@ -57,7 +57,8 @@ struct DecodedText {
 /// What an engine is made with; 0 stands for a default until CompleteOptions (core/engine/rules.h)
 /// has been asked.
 struct EngineConfig {
-  /// Of requests that bring none. An empty fan-out shape stands for kDefaultFanout at every node.
+  /// The plan of requests that bring none. An empty fan-out shape stands for kDefaultFanout at
+  /// every node.
   SpeculationPlan plan;
   /// What mode auto may choose from; none: the engine plans nothing. A request whose plan is open
   /// is planned, round by round; so are all without a plan, where `plan` is open. MakeEngine adds
@@ -73,12 +74,13 @@ struct EngineConfig {
   std::int64_t kv_tokens = 0;  ///< KV slots; 0: max_batch sequences of max_context.
   bool prefix_cache = true;
   MeasuredTimes times;  ///< MakeEngine measures what it needs of those that are not known.
-  std::vector<DrafterId> stages;    ///< As EngineOptions'.
-  std::vector<DrafterId> ensemble;  ///< Likewise.
-  /// Of sequences that sample; at temperature 0 both ways emit the same.
+  std::vector<DrafterId> stages;    ///< As EngineOptions::stages.
+  std::vector<DrafterId> ensemble;  ///< As EngineOptions::ensemble.
+  /// How sequences that sample are verified; at temperature 0 both ways emit the same.
   Verification verification = Verification::kSharedNoise;
   LossyRule lossy;  ///< With shared noise only. Mode ar stays exact: it proposes nothing.
-  std::shared_ptr<const JudgeHead> judge = nullptr;  ///< Of Lossy::kJudge; MakeEngine opens it.
+  /// The head of Lossy::kJudge; MakeEngine opens it.
+  std::shared_ptr<const JudgeHead> judge = nullptr;
   std::optional<Script> script;
   std::int64_t speculator_delay_us = 0;  ///< Tests: it sleeps up to this long between its steps.
   LogSink log;                           ///< Told when the speculator is lost or was restarted.

@@ -24,7 +24,7 @@ bool ShapesAsPlanned(Mode mode) {
   return mode.drafts() && InfoOf(mode.drafter).shape == ProposalShape::kAsPlanned;
 }
 
-// That a window of W columns and G n-grams, of K tokens each, fits a proposal.
+// Refuses a window of W columns and G n-grams, of K tokens each, that does not fit a proposal.
 Status CheckWindow(int window, int guesses, int lookahead, FieldSpelling spell) {
   const int nodes = (window + guesses) * lookahead;
   if (nodes <= kMaxProposal) return {};
@@ -214,7 +214,7 @@ Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const Speculati
                                      FieldSpelling spell) {
   SpeculationPlan plan = base;
   if (options.lookahead) {
-    if (*options.lookahead != 0) {  // That is refused where K counts (CheckPlan).
+    if (*options.lookahead != 0) {  // Zero is refused where K counts (CheckPlan).
       FT_RETURN_IF_ERROR(
           CheckRange(spell("lookahead"), *options.lookahead, 1, kMaxProposal, "lookahead"));
     }

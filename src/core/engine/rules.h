@@ -45,7 +45,7 @@ struct RequestBounds {
   int vocabulary = 0;
   int max_context = 0;
   bool has_tokenizer = false;
-  int adapters = 0;  ///< That the target was loaded with.
+  int adapters = 0;  ///< How many adapters the target was loaded with.
   std::vector<Mode> offered;
   int max_lookahead = 0;
   int max_nodes = 0;

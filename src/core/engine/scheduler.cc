@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-// Of sequences without a group each is one, apart from all that have a name.
+// A sequence without a group is a group of its own, apart from all that have a name.
 std::uint64_t GroupOf(const Sequence& sequence) {
   constexpr std::uint64_t kOwn = std::uint64_t{1} << 63;
   return sequence.request.group != 0 ? sequence.request.group : kOwn | sequence.id;

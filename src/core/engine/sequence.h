@@ -91,21 +91,23 @@ class Sequence {
   Request request;
   const int prompt_tokens;
   std::vector<Token> tokens;       ///< Prompt and output.
-  std::vector<Token> stop_tokens;  ///< Of the request, and end-of-sequence unless ignored.
+  std::vector<Token> stop_tokens;  ///< The request's, and end-of-sequence unless ignored.
   TokenHistory history;
   SequenceKv kv;
   SpeculationPlan plan;
   std::optional<SequenceEstimate> estimate;  ///< The planner's, where it makes the plans.
   Proposal proposal;
-  Proposal aside;                ///< What PlannerSettings::aside would have proposed ...
-  std::size_t aside_behind = 0;  ///< ... behind so many tokens; 0: it was not asked.
-  std::vector<Token> scripted;   ///< ScriptedAnswer to its prompt.
-  bool draws = false;            ///< Proposals are drawn, to be verified by rejection.
-  ProposalLaws laws;             ///< Of `proposal`, where it is drawn.
+  Proposal aside;  ///< The proposal that PlannerSettings::aside would have made.
+  /// How many tokens `aside` was proposed behind; 0: none was proposed.
+  std::size_t aside_behind = 0;
+  std::vector<Token> scripted;  ///< ScriptedAnswer to its prompt.
+  bool draws = false;           ///< Proposals are drawn, to be verified by rejection.
+  /// The distributions that `proposal` was drawn from, where it is drawn.
+  ProposalLaws laws;
   bool awaits_jit = false;
   bool awaits_mask = false;      ///< Its grammar's next mask is not done: it sits rounds out.
   bool speculated = false;       ///< Known to some proposer.
-  bool opened = false;           ///< ... to the speculator.
+  bool opened = false;           ///< Known to the speculator.
   bool asked_for_cache = false;  ///< Retrieval was, for what the speculation cache should hold.
   bool admitted_before = false;
   /// Prompt tokens after the first whose log-probabilities are computed, and these until the
@@ -123,11 +125,11 @@ class Sequence {
   int pass_rows = 0;  ///< Committed tokens computed in it.
   bool in_pass = false;
   bool verifies = false;        ///< The pass reaches the root: there is an outcome.
-  int prompt_logits = 0;        ///< Rows that tell log-probabilities of the prompt ...
-  int first_prompt_logits = 0;  ///< ... and the index of the first one's logits row.
+  int prompt_logits = 0;        ///< Rows that tell log-probabilities of the prompt.
+  int first_prompt_logits = 0;  ///< Index of the first logits row of `prompt_logits`.
   int first_logits = 0;         ///< Index of the root's logits row.
-  int states = 0;               ///< Rows whose states the embedding needs ...
-  int first_state = 0;          ///< ... and the index of the first one's.
+  int states = 0;               ///< Rows whose states the embedding needs.
+  int first_state = 0;          ///< Index of the first state of `states`.
   Outcome outcome;
   /// The row behind the accepted path has no largest logit that is a number: nothing follows.
   bool not_finite = false;
@@ -141,7 +143,7 @@ class Sequence {
   int accepted = 0;             ///< Nodes on the accepted path.
   std::optional<int> hit_rank;  ///< RoundRecord's.
   std::optional<bool> hit;  ///< Whether the speculation cache knew the outcome, if it was asked.
-  bool prepared = false;    ///< ... and whether it knew any.
+  bool prepared = false;    ///< Whether the speculation cache knew any outcome of the round.
 
  private:
   int max_context_;

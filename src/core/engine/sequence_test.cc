@@ -12,7 +12,7 @@ TEST(StopText, SaysWhichStringWasFound) {
   EXPECT_EQ(stops.found(), -1);
   EXPECT_TRUE(stops.Push("lo world", &shown));
   EXPECT_EQ(shown, "Hel");
-  EXPECT_EQ(stops.found(), 1);  // Of those that are complete the one that begins first.
+  EXPECT_EQ(stops.found(), 1);  // Among complete strings the one that begins first counts.
 }
 
 TEST(StopText, OfTwoThatBeginTogetherTheFirstGivenCounts) {

@@ -34,8 +34,8 @@ struct KvRoom {
 /// What sequences refer to at once, at most.
 struct KvDemand {
   std::int64_t sequences = 0;
-  std::int64_t rows = 0;   ///< Of committed tokens in a pass, beyond one of each sequence.
-  std::int64_t nodes = 0;  ///< Of each sequence's tree.
+  std::int64_t rows = 0;   ///< Rows of committed tokens in a pass, beyond one of each sequence.
+  std::int64_t nodes = 0;  ///< Nodes of each sequence's tree.
 };
 
 /// Room for `blocks`; and for the recent parts that sequences refer to where layers see a window
@@ -123,7 +123,7 @@ class KvCache {
   std::int64_t Available() const { return pool_.free_count() + pool_.idle_count(); }
   /// Whether a sequence of so many blocks, computed bit by bit, would find room now.
   bool HasRoomFor(std::int64_t blocks) const;
-  /// Of blocks, and of recent parts.
+  /// How much of the blocks is used, and of the recent parts.
   KvUsage Usage() const { return UsageOf(pool_); }
   KvUsage RecentUsage() const { return UsageOf(recent_.pool()); }
 
@@ -165,7 +165,7 @@ class KvCache {
   bool prefix_cache_;
   BlockPool pool_;
   PrefixIndex index_;
-  RecentParts recent_;  // Of no blocks where no layer sees a window.
+  RecentParts recent_;  // Holds no blocks where no layer sees a window.
   KvStore* store_ = nullptr;
 };
 

@@ -327,7 +327,7 @@ TEST(KvCache, RecentPartsOfAnchorsStay) {
       ASSERT_GE(cache.recent_places()[sequence.blocks[block]], 0) << "at " << length;
     }
   }
-  ExpectRecentUsage(cache, 1, 0, 5);  // Of blocks 0 and 1, and of 37 to 39.
+  ExpectRecentUsage(cache, 1, 0, 5);  // The parts of blocks 0 and 1, and of 37 to 39.
   cache.Truncate(39 * kBlockSize, &sequence);
   EXPECT_EQ(sequence.committed, 39 * kBlockSize);
   cache.Truncate(36 * kBlockSize, &sequence);
@@ -345,7 +345,8 @@ TEST(KvCache, APrefixWithAnchorsIsFoundWhereTheyAreStillThere) {
   const auto tokens = Tokens(10 * kBlockSize);
   SequenceKv first;
   Grow(cache, tokens, &first);
-  ExpectRecentUsage(cache, 0, 3, 2);  // Of block 0, and of what a row behind block 9 sees.
+  // The parts of block 0, and of what a row behind block 9 sees.
+  ExpectRecentUsage(cache, 0, 3, 2);
   SequenceKv second;
   auto longer = tokens;
   longer.push_back(1);
@@ -370,7 +371,7 @@ TEST(KvCache, APrefixIsFoundWhereItsLastWindowIsStillThere) {
   Grow(cache, tokens, &first);
   cache.Release(&first);
   ExpectUsage(cache, 30, 10, 0);
-  ExpectRecentUsage(cache, 0, 6, 0);  // Of blocks 4 to 9.
+  ExpectRecentUsage(cache, 0, 6, 0);  // The parts of blocks 4 to 9.
 
   // Up to seven blocks of it: blocks 5 and 6 have their parts.
   SequenceKv second;

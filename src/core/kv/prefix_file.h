@@ -16,14 +16,15 @@ namespace foretoken {
 /// What a file with the keys and values of a text's beginning says before these. All but the text
 /// must be equal where they are taken in.
 struct PrefixFileHead {
-  std::string model;          ///< Fingerprint of the model that computed them,
-  std::string adapter;        ///< of its adapter, or empty,
-  float adapter_scale = 1;    ///< and by how much that was scaled.
+  std::string model;          ///< The fingerprint of the model that computed them.
+  std::string adapter;        ///< The fingerprint of the adapter; empty: none.
+  float adapter_scale = 1;    ///< By how much the adapter was scaled.
   std::string numbers;        ///< How they were computed, and how they lie in a block.
   std::string owner;          ///< Whose text it is; empty: anybody's.
   std::vector<Token> tokens;  ///< At least one, none below 0.
-  std::uint32_t blocks = 0;   ///< Of the first of them keys and values follow, in blocks,
-  std::uint64_t bytes = 0;    ///< in so many bytes.
+  /// How many blocks of keys and values follow: those of the first tokens.
+  std::uint32_t blocks = 0;
+  std::uint64_t bytes = 0;  ///< The size of what follows, without the digest.
 };
 
 /// The file's beginning. Behind it come the bytes that it tells of, and behind these PrefixDigest

@@ -49,9 +49,9 @@ class RecentParts {
  private:
   void Clear(std::int32_t block);
 
-  BlockPool pool_;  // Of places.
+  BlockPool pool_;  // Which places are free.
   std::vector<std::int32_t> place_of_;
-  std::vector<std::int32_t> block_of_;  // Of each place; kNone where it is free.
+  std::vector<std::int32_t> block_of_;  // The block of each place; kNone where it is free.
 };
 
 }  // namespace foretoken

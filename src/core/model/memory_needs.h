@@ -13,10 +13,11 @@ namespace foretoken {
 struct MemoryNeeds {
   /// Packed weights. An embedding table that is not the head too stays in the model's file.
   std::size_t weight_bytes = 0;
-  std::size_t mapped_bytes = 0;           ///< Of experts that stay in the model's file.
+  std::size_t mapped_bytes = 0;           ///< Experts that stay in the model's file.
   std::size_t weight_bytes_per_pass = 0;  ///< What a pass over one row reads.
   std::size_t kv_bytes_per_token = 0;     ///< Keys and values of one position in all layers.
-  /// Of one sequence of max_positions; in layers that see a window, of the last ones.
+  /// Keys and values of one sequence of max_positions; in layers that see a window, of the last
+  /// ones.
   std::size_t kv_bytes_per_sequence = 0;
 };
 MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,

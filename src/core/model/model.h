@@ -71,10 +71,11 @@ struct ForwardRow {
   RowPlace place;
   bool wants_logits = true;
   bool wants_state = false;  ///< What the row leaves, see Model::states.
-  AdapterUse adapter = {};   ///< Of those that the model was made with; all of a sequence alike.
-  RowFeature feature = {};   ///< Of models that have them (FeatureSpec).
-  int block_left = 0;        ///< Rows of its block that come behind it in the batch.
-  RowPath path = {};         ///< Of models with sequential heads.
+  /// One of those that the model was made with; all rows of a sequence have the same.
+  AdapterUse adapter = {};
+  RowFeature feature = {};  ///< For models that have features (FeatureSpec).
+  int block_left = 0;       ///< Rows of its block that come behind it in the batch.
+  RowPath path = {};        ///< For models with sequential heads.
 };
 
 /// The input of one pass. Reused between passes so that steady state does not allocate. Rows of a
@@ -120,8 +121,8 @@ struct PathRow {
 /// What is said of such positions.
 struct PathLogits {
   Logits logits;  ///< [rows, vocabulary]
-  /// [rows]: the logarithm of the odds that a token of this law is accepted; null where the draft
-  /// does not say.
+  /// [rows]: the logarithm of the odds that a token of this distribution is accepted; null where
+  /// the draft does not say.
   const float* confidence = nullptr;
 };
 
@@ -136,7 +137,7 @@ class Model {
 
   virtual const ModelConfig& config() const = 0;
   virtual Backend& backend() const = 0;
-  /// Of a store for its passes, which keep `taps`.
+  /// The shape of a store for its passes, which keep `taps`.
   KvShape KvShapeFor(std::int64_t blocks, TapShape taps = {}) const {
     KvShape shape = KvShapeOf(config(), blocks);
     shape.taps = std::move(taps);
@@ -164,9 +165,9 @@ class Model {
   virtual Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) = 0;
   Logits Forward(const ForwardBatch& batch, KvStore& kv) { return Forward(batch, kv, {}); }
 
-  /// Of a draft whose logits depend on tokens before them (ModelConfig::markov), what its latest
-  /// pass says of these positions; valid until the next call. Any number of rows gives the bits
-  /// that each of them would have alone. Of other models there is nothing.
+  /// The results of the latest pass of a draft for these positions, if its logits depend on the
+  /// tokens before them (ModelConfig::markov); valid until the next call. Any number of rows gives
+  /// the bits that each of them would have alone. Other models say nothing.
   virtual PathLogits Follow(std::span<const PathRow> /*rows*/) { return {}; }
 
   /// The states [wanted rows, hidden] of the latest pass, in the order of the rows that want them,

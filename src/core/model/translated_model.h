@@ -10,8 +10,9 @@ namespace foretoken {
 /// The tokens of another vocabulary, in terms of a model's own.
 struct Translation {
   std::vector<Token> read;  ///< By the other's tokens: what the model is given to read.
-  std::vector<Token> said;  ///< Likewise: the token whose logit is theirs; -1: they have none.
-  Token bos = -1;           ///< The other's.
+  /// By the other's tokens: the token whose logit is theirs; -1: they have none.
+  std::vector<Token> said;
+  Token bos = -1;  ///< The other's.
   std::vector<Token> eos;
 };
 

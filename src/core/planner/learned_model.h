@@ -36,7 +36,7 @@ class LearnedModel {
   /// about its mode: the estimated times follow it, for all modes. (When that counted too, every
   /// slower second of the machine made the mode of that second look slow for long.)
   double UsualRoundUs(const PassObservation& pass) const;
-  /// Of a round that decodes plainly.
+  /// The time of a round that decodes plainly.
   double PlainRoundUs(const Workload& load) const;
   /// What sequences that change from `current` to `next` wait, each, while a draft reads their
   /// contexts on the target's device. On its own it reads beside the target, which goes on.
@@ -52,10 +52,10 @@ class LearnedModel {
     AcceptanceEstimate acceptance{0.5};
     FadingMean us{0, 1};  // For one sequence; not of draft models.
     FadingMean coverage{0.5, 8};
-    FadingMean rows{2, 8};  // Of a proposal.
+    FadingMean rows{2, 8};  // The rows of a proposal.
     HitEstimate partial{{.c = 0.5, .r = 0.5}};
     HitEstimate full{{.c = 0.35, .r = 0.7}};
-    // Of a draft model's passes, on its own device and on the target's.
+    // The times of a draft model's passes, on its own device and on the target's.
     TimeEstimate apart{TimeTable::Line(1, 0)};
     TimeEstimate on_target{TimeTable::Line(1, 0)};
 
@@ -70,7 +70,7 @@ class LearnedModel {
   static ByDrafter<Source> FirstSources(const CostModel& prior);
   // A pass without contention, as is believed.
   double PassUs(double rows, const Workload& load) const;
-  // Of a draft model for a round in which it drafts before the pass.
+  // The time that a draft model takes for a round in which it drafts before the pass.
   double DraftingUs(const PassObservation& pass, const Workload& load) const;
   // What a sequence of a batch would take for the observed round if the batch had been another.
   double UsPerSequence(const PassObservation& pass, const Workload& load) const;

@@ -94,7 +94,7 @@ TEST(LearnedModel, LearnsPassesThatSaySeveralTokens) {
   EXPECT_NEAR(learned.Model({}).first_draft().on_target.us(16, 64), 200, 1);
 }
 
-// Of plain decoding that takes what `model` says, predicted at another load.
+// A pass of plain decoding that takes what `model` says, predicted at another load.
 PassObservation PlainPass(const CostModel& model, const Workload& load, const Workload& looked_at) {
   return {.sequences = load.batch,
           .rows = load.batch,

@@ -40,7 +40,7 @@ class LookSchedule {
   void Explore() { explored_us_ = now_us_; }
 
   std::int64_t looks() const { return looks_; }
-  /// Of a look, in the mean.
+  /// The time of a look, in the mean.
   double mean_us() const { return looks_ > 0 ? us_ / static_cast<double>(looks_) : 0; }
 
  private:

@@ -11,10 +11,10 @@ namespace foretoken {
 /// What is known of one sequence's traffic beyond everybody's; a part of the sequence.
 struct SequenceEstimate {
   SpeculationPlan wanted;         ///< The open plan that the planner fills in.
-  ByDrafter<FadingSum> accepted;  ///< Of a draft model's tokens, 1 where one was accepted.
+  ByDrafter<FadingSum> accepted;  ///< Outcomes of a draft model's tokens, 1 where one was accepted.
   int rounds = 0;
-  double predicted = 0;   ///< Tokens/s of the batch by the last plan, before correction ...
-  Workload predicted_at;  ///< ... of this batch.
+  double predicted = 0;   ///< Tokens/s of the batch by the last plan, before correction.
+  Workload predicted_at;  ///< The batch that `predicted` is for.
 };
 
 /// A target pass in which nothing was prefilled, and the round around it.
@@ -27,7 +27,7 @@ struct PassObservation {
   double host_us = 0;        ///< The rest of the round.
   int tokens = 1;            ///< Emitted by all sequences together.
   int lookahead = 0;         ///< K, where `mode` is set.
-  std::optional<Mode> mode;  ///< Of all sequences; none where they differ.
+  std::optional<Mode> mode;  ///< The mode of all sequences; none where they differ.
   bool draft_busy = false;   ///< Some sequence speculates on another device (SSD).
   /// Means of SequenceEstimate's over the sequences for which plans are made; 0: there are none.
   double predicted = 0;
@@ -45,9 +45,10 @@ struct ProposalObservation {
   ProposalSource source = ProposalSource::kNone;
   int proposed = 0;  ///< Tokens along the proposal's main path.
   int accepted = 0;
-  int rows = 0;             ///< Of the proposal; along all paths.
-  int fanout = 0;           ///< F_k at the outcome node.
-  std::optional<bool> hit;  ///< Of the speculation cache.
+  int rows = 0;    ///< The rows of the proposal, along all paths.
+  int fanout = 0;  ///< F_k at the outcome node.
+  /// Whether the speculation cache had the outcome; none where it was not asked.
+  std::optional<bool> hit;
 };
 
 }  // namespace foretoken

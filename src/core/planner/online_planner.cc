@@ -111,8 +111,8 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   if (plan.mode != current.mode) {
     ++switches_;
     settling_.Restart();
-    sequence->rounds = 0;                             // A new mode is looked at early and often,
-    if (!plan.mode.drafts()) looks_.Begin(sequence);  // but plain decoding gives nothing to see.
+    sequence->rounds = 0;                             // A new mode is looked at early and often.
+    if (!plan.mode.drafts()) looks_.Begin(sequence);  // Plain decoding gives nothing to see.
   }
   Shape(model, settings_, wanted, &plan);
   if (wanted.mode.planned() && !choice.scouts) LastPlan(load) = plan;
@@ -165,10 +165,10 @@ OnlinePlanner::Choice OnlinePlanner::ChooseMode(const CostModel& model,
   return {.next = RankPlan(model, *trial, load), .scouts = !trial_.by_all()};
 }
 
-// Of the sequences of a round the first looks at the neighbours of its plan; for the others there
-// is only the question whether what it chose is better for them too. (A look around each took 2.4
-// ms at a batch of 4.) Where the batch has just grown or shrunk, the question is whether what was
-// chosen for its size the last time is better.
+// The first sequence of a round looks at the neighbours of its plan; for the others there is only
+// the question whether what it chose is better for them too. (A look around each took 2.4 ms at a
+// batch of 4.) Where the batch has just grown or shrunk, the question is whether what was chosen
+// for its size the last time is better.
 RankedPlan OnlinePlanner::LookAround(const CostModel& model, const RankedPlan& now,
                                      const Workload& load) {
   const std::optional<SpeculationPlan>& last = LastPlan(load);

@@ -55,10 +55,10 @@ class OnlinePlanner {
  private:
   struct Choice {
     RankedPlan next;
-    bool scouts = false;  // What one sequence tries, apart from the others.
+    bool scouts = false;  // Whether `next` is a trial of one sequence; the batch keeps its plan.
   };
   std::optional<SpeculationPlan>& LastPlan(const Workload& load);
-  // Where it is a choice to decode plainly.
+  // Whether speculation has lost so much that everything must decode plainly, where modes allow it.
   bool MustDecodePlainly() const { return MayDecodePlainly() && debt_.exceeded(); }
   bool MayDecodePlainly() const;
   // Whether `sequences` may change from mode `current` to `next` with what they may yet lose.
@@ -66,7 +66,7 @@ class OnlinePlanner {
   // Whether to change from `usual`, for a sequence that is in mode `current`.
   bool IsBetter(const RankedPlan& best, const RankedPlan& usual, Mode current,
                 const Workload& load) const;
-  // Where the mode is not open.
+  // Chooses what a plan leaves open where its mode is not open.
   RankedPlan ChooseOpenPart(const CostModel& model, const SpeculationPlan& current,
                             const SpeculationPlan& wanted, const Workload& load) const;
   Choice ChooseMode(const CostModel& model, const SpeculationPlan& current, const Workload& load);
@@ -82,7 +82,7 @@ class OnlinePlanner {
   Trial trial_;
   // What was chosen last in mode auto, by BatchLevel.
   std::array<std::optional<SpeculationPlan>, kBatchLevels> last_plans_;
-  Workload load_{.batch = 0};  // Of the last plan; 0 sequences: there was none.
+  Workload load_{.batch = 0};  // The workload of the last plan; 0 sequences: there was none.
   std::int64_t switches_ = 0;
 };
 

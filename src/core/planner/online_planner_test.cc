@@ -16,7 +16,7 @@ TEST(OnlinePlanner, KeepsAGoodSpeculator) {
   EXPECT_GE(simulation.plan().lookahead, 4);
 }
 
-// Of two drafts one is better on one workload and the other on another. Neither is known before.
+// One of two drafts is better on one workload and the other on another. Neither is known before.
 TEST(OnlinePlanner, TakesTheDraftThatPaysWhereItDoes) {
   const World stories{
       .acceptance = 0.85, .draft_us = 90, .second_acceptance = 0.35, .second_us = 40};

@@ -41,7 +41,8 @@ class RetrievalWorth {
   double tokens_per_round() const { return rounds_ == 0 ? 1 : tokens_ / rounds_; }
 
  private:
-  // Of sequences' rounds: the last few hundred, and of rounds the last hundred.
+  // The last few hundred rounds of single sequences count (kKeep), and the last hundred rounds of
+  // all (kKeepRound).
   static constexpr double kKeep = 0.997;
   static constexpr double kKeepRound = 0.99;
   static constexpr double kPriorAnswers = 48;
@@ -56,7 +57,7 @@ class RetrievalWorth {
   FadingSum asking_us_;
   FadingMean answer_tokens_;
   // Faded sums.
-  double rounds_ = 0;  // Of single sequences.
+  double rounds_ = 0;  // Rounds of single sequences.
   double tokens_ = 0;
   double us_ = 0;
   int rounds_without_ = 0;

@@ -28,9 +28,9 @@ TEST(RetrievalWorth, IsAskedWhileItEarnsWhatItTakes) {
   RetrievalWorth useless(0.2);
   EXPECT_LT(AskedOf(&useless, 200, /*asking_us=*/20, /*tokens=*/0), 140);
   AskedOf(&useless, 1000, 20, 0);
-  EXPECT_EQ(AskedOf(&useless, 240, 20, 0), 10);  // Once in a while it is given a chance,
+  EXPECT_EQ(AskedOf(&useless, 240, 20, 0), 10);  // Once in a while it is given a chance.
   AskedOf(&useless, 10'000, 20, 0.5);
-  EXPECT_EQ(AskedOf(&useless, 100, 20, 0.5), 100);  // and taken up again when it is of use.
+  EXPECT_EQ(AskedOf(&useless, 100, 20, 0.5), 100);  // It is taken up again when it is of use.
 }
 
 // Answers may be worth less than nothing: rows that were paid for in vain.

@@ -16,18 +16,18 @@ struct World {
   double target_us = 1000;
   double target_row_us = 20;
   double draft_us = 100;
-  double second_acceptance = 0;  // Of a second draft, which drafts in mode sd2.
+  double second_acceptance = 0;  // The acceptance of a second draft, which drafts in mode sd2.
   double second_us = 0;
   double ngram_acceptance = 0.1;
-  double staged_us = 0;  // Of a drafted token with the help of further stages.
+  double staged_us = 0;  // The time of a drafted token with the help of further stages.
   // An ensemble of texts: how often it proposes, and so many rows.
   double ensemble_coverage = 0;
   double ensemble_acceptance = 0;
   int ensemble_rows = 4;
   double ensemble_us = 2;
   double contention = 1.05;
-  // Of a token of the context that a draft reads first, on the target's device; a sequence's rounds
-  // (0: it has no end) and the context that it begins with.
+  // The time of a token of the context that a draft reads first, on the target's device, for either
+  // draft; and how many rounds a sequence has (0: it has no end).
   double draft_read_us = 0;
   double second_read_us = 0;
   int sequence_rounds = 0;
@@ -76,7 +76,7 @@ class Simulation {
     drafting_ = Mode::kAr;
   }
 
-  // Of a draft that takes so long for a row, and reads so fast.
+  // The times of a draft that takes so long for a row, and reads so fast.
   static TimeTable Draft(double us, double read_us) {
     if (read_us == 0) return TimeTable::Line(us, 2);
     constexpr int kRows[] = {1, 2, 32};

@@ -18,7 +18,7 @@ constexpr double kJitter = 0.1;
 
 struct Branch {
   double p = 0;      // P(this outcome)
-  double value = 0;  // Of what it gains in the next pass.
+  double value = 0;  // The value of what the next pass adds to it.
   int tokens = 0;
   int longest = 0;
   int first_pass = 0;  // Its node is ranked from then on.

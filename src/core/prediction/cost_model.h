@@ -24,7 +24,7 @@ struct ProposerModel {
   /// Time for one sequence's proposal on the target's cores. Of the draft model on its own device:
   /// of one row, beside its pass (choosing candidates, handing them over).
   double us = 0;
-  HitCurves curves;  ///< Of the speculation cache while such a proposal is verified.
+  HitCurves curves;  ///< The hit rates of the speculation cache while such a proposal is verified.
 
   bool measured() const { return !acceptance.empty(); }
 };
@@ -42,10 +42,10 @@ struct DraftTimes {
 /// needs.
 struct CostModel {
   TimeTable target;
-  /// Of draft models; and, as those of the one that is helped, of stages.
+  /// The times of draft models and, as those of the model that is helped, of stages.
   ByDrafter<DraftTimes> drafts;
-  double host_us = 0;      ///< Of a round, besides the passes.
-  double host_row_us = 0;  ///< The same for each row: choosing its token.
+  double host_us = 0;      ///< The time of a round beside the passes.
+  double host_row_us = 0;  ///< The time for each row beside the passes: choosing its token.
   /// Each further sequence of a pass, beyond its rows, per token of its context: its keys and
   /// values are read too.
   double sequence_token_us = 0;
@@ -55,7 +55,8 @@ struct CostModel {
   /// How much slower a pass is while the other device works too (they share bandwidth); >= 1.
   double target_contention = 1;
   double draft_contention = 1;
-  int draft_rows_per_pass = kBranchRowsPerPass;  ///< Of branches; 0: any number.
+  /// The most branch rows in a draft pass; 0: any number.
+  int draft_rows_per_pass = kBranchRowsPerPass;
 
   /// By mode: what measured speeds were times what was predicted; 1 where nothing was compared.
   ByMode<double> correction = NoCorrection();
@@ -75,10 +76,10 @@ struct CostModel {
   bool DraftsByPasses(Mode mode) const {
     return NeedsDraft(mode) || (mode.before() && !drafts[mode.drafter].on_target.rows().empty());
   }
-  /// ... on the target's device.
+  /// Whether `mode` drafts by a model's passes on the target's device.
   bool DraftsOnTarget(Mode mode) const { return mode.before() && DraftsByPasses(mode); }
 
-  /// Of the first draft model, as of the only one that calibrations and simulations have.
+  /// The times of the first draft model, the only one that calibrations and simulations have.
   DraftTimes& first_draft() { return drafts[DrafterId::kModel]; }
   const DraftTimes& first_draft() const { return drafts[DrafterId::kModel]; }
   const ProposerModel& draft_model() const { return proposers[DrafterId::kModel]; }

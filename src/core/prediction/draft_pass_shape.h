@@ -17,9 +17,9 @@ struct DraftPassShape {
   int Longest(int lookahead) const {
     return several() ? std::min(lookahead, positions) : lookahead;
   }
-  /// Passes that such a chain takes, ...
+  /// How many passes a chain of `lookahead` tokens takes.
   int Count(int lookahead) const { return several() ? 1 : lookahead; }
-  /// ... and the rows of each.
+  /// How many rows each pass of such a chain has.
   int Rows(int lookahead) const { return block > 0 ? block : several() ? Longest(lookahead) : 1; }
   /// Tokens that a chain behind an outcome at `depth` has at most.
   int LongestBehind(int depth, int lookahead) const {

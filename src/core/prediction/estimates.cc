@@ -52,7 +52,7 @@ void HitEstimate::Add(int fanout, bool hit) {
 HitCurve HitEstimate::Curve(double optimism) const {
   PowerLaw law = prior_;
   const double mean = misses_.MeanWith(1, kPriorMisses);
-  // Misses as of a Poisson law.
+  // Misses as of a Poisson distribution.
   const double doubt = std::sqrt(mean / (kPriorMisses + misses_.weight));
   law.c *= std::max(0.0, mean - optimism * doubt);
   return HitCurve::FromPowerLaw(law);

@@ -82,7 +82,7 @@ class AcceptanceEstimate {
  public:
   explicit AcceptanceEstimate(double prior) : prior_(prior) {}
 
-  /// Of `proposed` tokens along a path the first `accepted` were.
+  /// Adds a path of `proposed` tokens of which the first `accepted` were accepted.
   void Add(int proposed, int accepted);
   void Fade(double keep) { accepted_.Fade(keep); }
 
@@ -127,9 +127,10 @@ class RowRatios {
   void Add(double rows, double ratio);
   void Fade(double keep);
   double At(double rows) const { return AtPoint(Nearest(rows)); }
-  /// Of every row count. `optimism` is taken off those that were not seen, less off others.
+  /// The ratios of every row count. `optimism` is taken off those that were not seen, less off
+  /// others.
   StaticVector<double, kMaxPoints> All(double optimism = 0) const;
-  /// Of all row counts.
+  /// The mean of all row counts.
   const FadingMean& mean() const { return mean_; }
 
  private:
@@ -175,7 +176,7 @@ class TimeEstimate {
 
  private:
   TimeTable measured_;
-  RowRatios ratios_;  // Of seen to expected times.
+  RowRatios ratios_;  // The ratios of seen to expected times.
 };
 
 }  // namespace foretoken

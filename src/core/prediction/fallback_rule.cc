@@ -13,7 +13,7 @@
 namespace foretoken {
 namespace {
 
-// Of a round on what `proposer` proposes; null: nothing.
+// The tokens of a round on what `proposer` proposes; null: nothing.
 double TokensOn(const ProposerModel* proposer, int lookahead) {
   if (proposer == nullptr) return 1;
   const double tokens = ExpectedTokens(OutcomeNodes(proposer->acceptance, lookahead));

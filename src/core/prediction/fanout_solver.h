@@ -11,7 +11,7 @@ namespace foretoken {
 /// P(outcome node = k) for k = 0 .. K.
 using NodeLaw = StaticVector<double, kMaxProposal + 1>;
 
-/// The law of the outcome node of a chain of K = `lookahead` tokens. `acceptance[k]` is
+/// The distribution of the outcome node of a chain of K = `lookahead` tokens. `acceptance[k]` is
 /// P(token k + 1 accepted | the first k were); its last value holds for all further positions.
 NodeLaw OutcomeNodes(std::span<const double> acceptance, int lookahead);
 
@@ -28,8 +28,8 @@ FanoutShape SolveFanout(const NodeLaw& nodes, const HitCurves& curves, int budge
 
 /// Theorem 12: the real fan-outs F_0 .. F_K that maximise the hit rate under sum F_k = B, for
 /// acceptance rate `a_p` and a miss rate of F^-r (Definition 11). They may lie below 1, where that
-/// law means nothing; GeometricFanoutShape rounds them. At a_p = 1 all of B is F_K, at a_p = 0 it
-/// is F_0. Fills F[0 .. K].
+/// power law means nothing; GeometricFanoutShape rounds them. At a_p = 1 all of B is F_K, at a_p =
+/// 0 it is F_0. Fills F[0 .. K].
 void GeometricFanout(double a_p, double r, double B, std::span<double> F);
 
 // NOLINTEND(readability-identifier-naming)

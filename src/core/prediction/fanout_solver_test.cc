@@ -210,7 +210,7 @@ TEST(GeometricFanoutShape, RoundsTheorem12) {
 }
 
 TEST(GeometricFanoutShape, IsNearlyTheSolversWhereItsLawHolds) {
-  // A miss law with c < 1 has the same slopes as Definition 11's; only F = 0 differs.
+  // A power law of misses with c < 1 has the same slopes as Definition 11's; only F = 0 differs.
   const HitCurve curve = HitCurve::FromPowerLaw({.c = 0.6, .r = 0.6});
   const HitCurves curves{.partial = curve, .full = curve};
   const NodeLaw nodes = OutcomeNodes(std::vector<double>{0.8}, 7);

@@ -85,7 +85,7 @@ HitCurve HitCurve::FromMeasured(std::span<const double> hit) {
   std::array<double, kMaxFanout> all;
   std::ranges::copy(hit, all.begin());
   for (std::size_t i = hit.size(); i < all.size(); ++i) {
-    // The law gives the shape beyond the last point, the last point its height.
+    // The power law gives the shape beyond the last point, the last point its height.
     const double beyond = std::pow(double(i + 1) / double(hit.size()), -r);
     all[i] = 1 - (1 - hit.back()) * beyond;
   }

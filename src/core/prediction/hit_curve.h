@@ -19,7 +19,7 @@ struct PowerLaw {
 
 /// The power law through measured hit rates, `hit[i]` at fan-out i + 1: least squares on the
 /// logarithm of the miss rate, every point weighted by its miss rate (a rare miss is a noisy one).
-/// Points without misses are left out; without any the law is c = 0, with one it is flat.
+/// Points without misses are left out; without any the power law is c = 0, with one it is flat.
 PowerLaw FitPowerLaw(std::span<const double> hit);
 
 /// P(bonus token is among the F that were prepared for its node), for F = 0 .. kMaxFanout: starts
@@ -33,7 +33,8 @@ class HitCurve {
 
   static HitCurve FromPowerLaw(const PowerLaw& law);
   /// `hit[i]` at fan-out i + 1, at most kMaxFanout of them, each in [0, 1]; further ones follow the
-  /// law fitted to these. Values that fall with F are an error of measurement and are smoothed too.
+  /// power law fitted to these. Values that fall with F are an error of measurement and are
+  /// smoothed too.
   static HitCurve FromMeasured(std::span<const double> hit);
 
   double hit(int fanout) const { return hit_[fanout]; }

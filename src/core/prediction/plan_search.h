@@ -18,9 +18,9 @@ struct PlanLimits {
   int min_lookahead = 1;
   int max_lookahead = kMaxPlannedLookahead;
   /// Cache budgets B, as multiples of K + 1 (mean fan-outs), in ascending order; ImprovePlan takes
-  /// any between the first and the last ...
+  /// any between the first and the last.
   StaticVector<int, 8> mean_fanouts = {1, 2, 3, 4, 6, 8};
-  int cache_budget = 0;  ///< ... or this B only, where it is at least K + 1.
+  int cache_budget = 0;  ///< The only B, where it is at least K + 1; 0: as `mean_fanouts`.
   int max_cache_budget = kMaxCacheBudget;
   StaticVector<Fallback, kFallbacks.size()> fallbacks = AllFallbacks();
 
@@ -43,8 +43,8 @@ inline RankedPlan RankPlan(const CostModel& model, const SpeculationPlan& plan,
 /// after a proposal from the cache and after the fallback's, each with `budget` branches.
 SpeculationPlan PlanSsd(const CostModel& model, int lookahead, int budget, Fallback fallback);
 
-/// Of the limits' modes, where a draft model's passes draft in `mode`, those in which others draft:
-/// other models, and drafters of texts whose rows have prices.
+/// The limits' modes in which others draft, where a draft model's passes draft in `mode`: other
+/// models, and drafters of texts whose rows have prices.
 StaticVector<Mode, kModeCount> ModesOfOtherDrafters(const CostModel& model,
                                                     const PlanLimits& limits, Mode mode);
 

@@ -25,17 +25,18 @@ class RowPrice {
   /// A round in which nothing was prefilled.
   struct Seen {
     int sequences = 1;
-    int rows = 1;        ///< Of its pass.
-    double context = 0;  ///< Of a sequence, in the mean: a row that attends to more costs more.
-    double tokens = 0;   ///< That all sequences emitted.
+    int rows = 1;  ///< The rows of its pass.
+    /// A sequence's length, in the mean: a row that attends to more costs more.
+    double context = 0;
+    double tokens = 0;  ///< The tokens that all sequences emitted.
     double pass_us = 0;
     double round_us = 0;
   };
   void Observe(const Seen& round);
 
-  /// Of a sequence's first, second ... proposal token where the other sequences have so many rows.
-  /// Kernels work on tiles of rows, so prices come in steps and may exceed 1. As at a batch of one
-  /// before anything was observed.
+  /// Prices of a sequence's first, second ... proposal token where the other sequences have so many
+  /// rows. Kernels work on tiles of rows, so prices come in steps and may exceed 1. As at a batch
+  /// of one before anything was observed.
   void Fill(double other_rows, std::span<double> prices) const;
 
   /// Rows of the other sequences as of late, as a sequence sees it.
@@ -49,12 +50,12 @@ class RowPrice {
   int observed_ = 0;
   // Faded sums.
   double rounds_ = 0;
-  double other_rows_ = 0;  // Of the other sequences, as a sequence sees it.
+  double other_rows_ = 0;  // The rows of the other sequences, as a sequence sees it.
   double context_ = 0;
   double tokens_ = 0;
   double in_pass_us_ = 0;
   double all_us_ = 0;
-  double expected_us_ = 0;  // Of the passes.
+  double expected_us_ = 0;  // The expected time of the passes.
 };
 
 }  // namespace foretoken

@@ -8,7 +8,7 @@
 namespace foretoken {
 namespace {
 
-// Of a sequence's `n`-th proposal token.
+// The price of a sequence's `n`-th proposal token.
 double Of(const RowPrice& price, int n, double other_rows) {
   std::vector<double> prices(static_cast<std::size_t>(n));
   price.Fill(other_rows, prices);

@@ -21,9 +21,9 @@ TEST(TimeTable, InterpolatesAndExtrapolates) {
   EXPECT_DOUBLE_EQ(table.us(1, 200), 12);
   EXPECT_DOUBLE_EQ(table.us(12, 100), 25);
   EXPECT_DOUBLE_EQ(table.us(4.5, 200), (12 + 22.5) / 2);
-  EXPECT_DOUBLE_EQ(table.us(24, 100), 49);  // The slope goes on ...
+  EXPECT_DOUBLE_EQ(table.us(24, 100), 49);  // The slope goes on upwards.
   EXPECT_DOUBLE_EQ(table.us(1, 500), 18);
-  EXPECT_DOUBLE_EQ(table.us(0.5, 50), 10);  // ... upwards only.
+  EXPECT_DOUBLE_EQ(table.us(0.5, 50), 10);  // The slope does not go on downwards.
 }
 
 // With tiles of four rows the last two points may lie within one tile or on either side of a step.

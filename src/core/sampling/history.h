@@ -31,9 +31,9 @@ class TokenHistory {
 
   bool InPrompt(Token token) const { return prompt_[token] != 0; }
   int OutputCount(Token token) const { return output_[token]; }
-  /// How many of the latest tokens are kept in their order ...
+  /// How many of the latest tokens are kept in their order.
   std::size_t recent_tokens() const { return std::min(added_, recent_.size()); }
-  /// ... the one that so many others came behind, and whether it is of the output.
+  /// The token that so many others came behind, and whether it is of the output.
   Token Recent(std::size_t behind) const { return recent_[(added_ - 1 - behind) % recent_.size()]; }
   bool IsOutput(std::size_t behind) const { return behind < outputs_; }
   /// nullptr where there is none.

@@ -33,7 +33,7 @@ class LikeliestSelection {
   /// Returns the lowest of these buckets.
   int Place(std::span<const float> probabilities, int most);
 
-  // Of each bucket: first how many tokens it has, then, where it is placed, its end in `tokens_`.
+  // How many tokens each bucket has; then, where it is placed, its end in `tokens_`.
   std::array<std::int32_t, kBuckets> ends_;
   std::vector<TokenProbability> tokens_;
 };

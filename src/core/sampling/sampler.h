@@ -62,7 +62,8 @@ class Sampler {
   std::vector<float> processed_;
   std::vector<std::int32_t> path_counts_;  // All 0 between calls.
   LogitFilter filter_;
-  std::vector<float> probabilities_;  // Of the two above: empty until asked.
+  // The latest distribution that was asked for; empty until one is.
+  std::vector<float> probabilities_;
   LikeliestSelection likeliest_;
 };
 

@@ -11,8 +11,9 @@
 
 namespace foretoken {
 
-/// The most tokens a listed law has: a draft keeps its likeliest ones and renormalises. Exact all
-/// the same, since verification is told the law that was drawn from, whatever it is.
+/// The most tokens a listed distribution has: a draft keeps its likeliest ones and renormalises.
+/// Exact all the same, since verification is told the distribution that was drawn from, whatever it
+/// is.
 inline constexpr int kMaxLawTokens = 256;
 
 /// q: what the children of a proposal node were drawn from, one after the other and without
@@ -27,13 +28,14 @@ struct DraftLaw {
   std::span<const TokenProbability> listed;
 };
 
-/// The laws of a proposal's nodes, by parent; kPoint where none was set. Beside the proposal, not
-/// in it, so that shared-noise verification carries none. Allocates until it has grown.
+/// The distributions of a proposal's nodes, by parent; kPoint where none was set. Beside the
+/// proposal, not in it, so that shared-noise verification carries none. Allocates until it has
+/// grown.
 class ProposalLaws {
  public:
   void Clear();
   void SetUniform(int node) { places_[node].kind = DraftLaw::Kind::kUniform; }
-  /// Copies a law of at most kMaxLawTokens tokens; replaces the node's earlier one.
+  /// Copies a distribution of at most kMaxLawTokens tokens; replaces the node's earlier one.
   void SetListed(int node, std::span<const TokenProbability> law);
   DraftLaw at(int node) const;
 
@@ -48,8 +50,8 @@ class ProposalLaws {
 };
 
 /// Definition 14, sigma_{F,C}: multiplies the first F of `law`, whose tokens come likeliest first,
-/// by C and normalises. Where nothing lies outside those F the law stays as it is. The result is
-/// no longer sorted.
+/// by C and normalises. Where nothing lies outside those F the distribution stays as it is. The
+/// result is no longer sorted.
 // NOLINTNEXTLINE(readability-identifier-naming): the paper's symbols.
 void ApplySaguaro(std::span<TokenProbability> law, int F, double C);
 

@@ -38,7 +38,7 @@ TEST(Law, SaguaroIsDefinitionFourteen) {
   EXPECT_NEAR(SumOfLaw(law), 1, 1e-6);
   for (const int everything : {4, 9}) {
     law = draft;
-    ApplySaguaro(law, everything, 0);  // 0 / 0: the law stays.
+    ApplySaguaro(law, everything, 0);  // 0 / 0: the distribution stays.
     EXPECT_EQ(law[0].probability, draft[0].probability);
   }
   law = draft;
@@ -115,8 +115,8 @@ TEST(Law, DrawsOnDifferentPathsAreIndependent) {
             kBound);
 }
 
-/// A chain of one token or a tree of two siblings on fixed laws, drawn with the engine's own
-/// random streams.
+/// A chain of one token or a tree of two siblings on fixed distributions, drawn with the engine's
+/// own random streams.
 class StreamTest : public testing::TestWithParam<int> {
  protected:
   static constexpr int kDraws = 500'000;
@@ -126,7 +126,7 @@ class StreamTest : public testing::TestWithParam<int> {
 
   enum class Slip { kNone, kReusesVariable, kSetFollowsBonusNoise };
 
-  // Of the emitted tokens against p; 4 degrees of freedom.
+  // The chi-square of the emitted tokens against p; 4 degrees of freedom.
   double ChiSquare(int width, Slip slip) {
     const auto backend = MakeReferenceBackend(Precision::kF32);
     Sampler sampler(backend.get(), kVocabulary);

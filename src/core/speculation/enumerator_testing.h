@@ -7,7 +7,7 @@
 namespace foretoken {
 
 /// For tests: runs a random program once for every sequence of choices that it can make, so that
-/// its law is added up exactly instead of sampled.
+/// its distribution is added up exactly instead of sampled.
 class Enumerator {
  public:
   /// Stands for a uniform variable that is compared once: both answers are tried.

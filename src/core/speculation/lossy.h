@@ -21,10 +21,10 @@ inline constexpr float kLeastPossible = 5.1e-12F;
 Status CheckLossyRule(const LossyRule& rule, FieldSpelling spell = PlainSpelling);
 
 /// The least probability at which the rule, kTypical or kTopKRelaxed, accepts a proposed token
-/// where the target's law is `p`, [vocabulary] and summing to 1. Above 0, so that a token that a
-/// filter or a grammar has left out is never accepted. With kTypical it is Medusa's min(epsilon,
-/// delta exp(-H(p))) (Cai et al., 2024, Section 2.3.1), with kTopKRelaxed the larger of the k-th
-/// largest probability and the largest less `margin`.
+/// where the target's distribution is `p`, [vocabulary] and summing to 1. Above 0, so that a token
+/// that a filter or a grammar has left out is never accepted. With kTypical it is Medusa's
+/// min(epsilon, delta exp(-H(p))) (Cai et al., 2024, Section 2.3.1), with kTopKRelaxed the larger
+/// of the k-th largest probability and the largest less `margin`.
 float LeastAccepted(const LossyRule& rule, std::span<const float> p);
 
 /// The child of `node` that `score` (of a child; 0: it will not do) is largest of, the first of

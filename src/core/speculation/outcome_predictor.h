@@ -45,7 +45,7 @@ class OutcomePredictor {
   explicit OutcomePredictor(double memory);
 
   double decay_;
-  Counts accepted_;  // Of candidate 0 only.
+  Counts accepted_;  // Candidate 0 only.
   Counts rejected_;  // Candidates 1, 2, ..., given that 0 was wrong.
   Counts leaf_;      // Candidates 0, 1, ...
 };

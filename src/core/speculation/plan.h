@@ -70,10 +70,11 @@ struct SpeculationPlan {
   Mode mode = Mode::kAr;
   int lookahead = 6;   ///< K: proposal tokens per round along one path.
   int tree_width = 1;  ///< Children per proposal node, at most; 1 is a chain.
-  int max_nodes = 0;   ///< Of trees: proposal tokens per round on all paths; 0: kDefaultTreeNodes.
-  /// Of modes that retrieve: s_q, rows per sequence and pass, the root among them; 0: lookahead
-  /// + 1. Of mode kSsd with fallback kRetrieval the same, whatever the lookahead; 0: as large as
-  /// pays.
+  /// The proposal tokens of a tree per round on all paths; 0: kDefaultTreeNodes.
+  int max_nodes = 0;
+  /// s_q: rows per sequence and pass in modes that retrieve, the root among them; 0: lookahead + 1.
+  /// The same for the retrieval of mode kSsd with fallback kRetrieval, whatever the lookahead; 0
+  /// then stands for as large as pays.
   int speculation_length = 0;
   int window = 5;   ///< W of mode lookahead.
   int guesses = 5;  ///< G of mode lookahead.
@@ -83,7 +84,8 @@ struct SpeculationPlan {
   /// C of Definition 14, in [0, 1]: the draft's F_k likeliest tokens are drawn C times as often, so
   /// that the bonus token is more often one of them. Mode kSsd under rejection verification only.
   float saguaro_c = 1;
-  CacheOrder cache_order = CacheOrder::kNoise;  ///< Likewise.
+  /// Which bonus tokens the cache prepares. Mode kSsd under rejection verification only.
+  CacheOrder cache_order = CacheOrder::kNoise;
   /// The planner hands the budget of `primary` out anew as it learns, after a fallback's proposal
   /// too. Mode kSsd with chains only.
   FanoutRule fanout = FanoutRule::kGiven;
@@ -98,8 +100,8 @@ struct SpeculationPlan {
     return max_nodes > 0 ? max_nodes : std::max(lookahead, kDefaultTreeNodes);
   }
 
-  /// ... that a mode which retrieves would have, whatever the plan's mode, or the fallback of mode
-  /// kSsd.
+  /// The most proposal tokens per round that a mode which retrieves would have, whatever the plan's
+  /// mode, or the fallback of mode kSsd.
   int RetrievedNodes() const {
     if (speculation_length == 0) {
       return FallsBackOnRetrieval() ? kMaxAutoSpeculationLength - 1 : lookahead;

@@ -17,8 +17,8 @@ class ResidualLaw {
   double ProbabilityOf(Token token) const { return weights_[token] / mass_; }
   /// The child `token` was drawn from `q` without the tokens in `earlier` and was rejected.
   void Reject(const DraftLaw& q, std::span<const Token> earlier, Token token);
-  /// Proportional to the law that a bonus token must be drawn from; empty where no mass is left,
-  /// which only rounding can bring about and which stands for p itself.
+  /// Proportional to the distribution that a bonus token must be drawn from; empty where no mass is
+  /// left, which only rounding can bring about and which stands for p itself.
   std::span<float> weights() { return mass_ > 0 ? weights_ : std::span<float>(); }
 
  private:
@@ -31,7 +31,8 @@ double DraftProbability(const DraftLaw& q, std::span<const Token> earlier, Token
                         std::size_t vocabulary);
 
 /// Rejection verification: of a chain as in Leviathan et al., of a tree by the same rule child by
-/// child, each against what the ones before left of p. Exact for the laws actually drawn from.
+/// child, each against what the ones before left of p. Exact for the distributions actually drawn
+/// from.
 ///
 /// - `law_of(node)` gives p after `node` as span<float> [vocabulary], to be overwritten; it is
 ///   asked only where a node has children.

@@ -1,6 +1,6 @@
-// The law of what rejection verification emits, added up exactly over all draws, against the law of
-// plain decoding; and the same for every mistake that notes on other implementations warn of, which
-// must show.
+// The distribution of what rejection verification emits, added up exactly over all draws, against
+// the distribution of plain decoding; and the same for every mistake that notes on other
+// implementations warn of, which must show.
 
 #include "core/speculation/rejection.h"
 
@@ -23,19 +23,19 @@ using Tokens = std::vector<Token>;
 using Joint = std::map<Tokens, double>;
 
 constexpr int kVocabulary = 4;
-constexpr int kEmitted = 3;  // Tokens whose joint law is compared.
+constexpr int kEmitted = 3;  // Tokens whose joint distribution is compared.
 
 /// What goes wrong in other implementations.
 enum class Mistake {
   kNone,
   kLawBeforeSaguaro,         // Ratio and residual use q before the transform.
-  kLawBeforeFilter,          // ... before top-p.
+  kLawBeforeFilter,          // Ratio and residual use q before top-p.
   kDraftLawForPointMass,     // The draft's q for a token that was not drawn from it.
   kArgmaxAcceptance,         // A token is accepted where it is the target's likeliest.
   kBonusFromTarget,          // After a rejection p is sampled, not the residual.
   kResidualAtTheEnd,         // After full acceptance the residual is sampled, not p.
   kSiblingsAgainstTarget,    // The second child is tested against p, not what the first left.
-  kResidualNotRenormalised,  // ... against p - q without renormalising.
+  kResidualNotRenormalised,  // The second child is tested against p - q without renormalising.
   kSiblingsWithReplacement,  // q of the second child forgets that the first is excluded.
   kDropsUnlikelyDraws,       // Whether a token is proposed depends on which one was drawn.
 };
@@ -48,7 +48,7 @@ struct Setting {
   int width = 1;
   int fanout = 0;
   double saguaro_c = 1;
-  bool top_p = false;  // Both laws lose their least likely tokens.
+  bool top_p = false;  // Both distributions lose their least likely tokens.
   int listed = kVocabulary;
   Mistake mistake = Mistake::kNone;
   bool stops = false;  // No node with an odd token is entered.
@@ -60,7 +60,7 @@ Law Normalised(Law law) {
   return law;
 }
 
-/// Any law that depends on all tokens before.
+/// Any distribution that depends on all tokens before.
 Law RawLaw(const Tokens& prefix, unsigned salt) {
   for (const Token token : prefix) salt = salt * 8 + static_cast<unsigned>(token) + 1;
   std::minstd_rand random(salt * 2654435761U);
@@ -90,7 +90,7 @@ std::vector<TokenProbability> ListedTokens(const Law& law) {
   return listed;
 }
 
-/// The draft's law before filters and Saguaro, and after.
+/// The draft's distribution before filters and Saguaro, and after.
 std::vector<TokenProbability> RawDraftLaw(const Tokens& prefix) {
   return ListedTokens(Normalised([&] {
     Law law = RawLaw(prefix, 2);
@@ -107,7 +107,7 @@ std::vector<TokenProbability> FilteredDraftLaw(const Setting& setting, const Tok
   return listed;
 }
 
-/// The tree that a drafter proposes after `prefix`, and the laws it says it drew from.
+/// The tree that a drafter proposes after `prefix`, and the distributions it says it drew from.
 void Propose(const Setting& setting, const Tokens& prefix, Enumerator* random, Proposal* proposal,
              ProposalLaws* laws) {
   proposal->Clear();
@@ -168,7 +168,7 @@ Law Dense(const DraftLaw& q, Token token, const Tokens& earlier) {
   return Normalised(law);
 }
 
-/// Verification in plain words, on dense laws, with room for mistakes.
+/// Verification in plain words, on dense distributions, with room for mistakes.
 Outcome PlainVerify(const Proposal& proposal, const ProposalLaws& laws, Mistake mistake,
                     const std::function<Law(int)>& law_of, Enumerator* random) {
   int node = 0;
@@ -246,7 +246,7 @@ Tokens EmitRound(const Setting& setting, bool plain, const Tokens& emitted, Enum
   return tokens;
 }
 
-/// The exact joint law of the first tokens that rounds of proposing and verifying emit.
+/// The exact joint distribution of the first tokens that rounds of proposing and verifying emit.
 Joint EmittedLaw(const Setting& setting, bool plain) {
   std::vector<Joint> by_length(kEmitted + 1);  // Not yet continued, then the result.
   by_length[0][{}] = 1;
@@ -350,7 +350,7 @@ TEST(Rejection, EveryKnownMistakeShows) {
 }
 
 TEST(Rejection, GreedyTargetTakesWhatItWouldEmit) {
-  // T -> 0: both laws are point masses; acceptance is equality, and no variable matters.
+  // T -> 0: both distributions are point masses; acceptance is equality, and no variable matters.
   std::vector<float> p = {0, 0, 1, 0};
   for (const Token proposed : {2, 1}) {
     Proposal proposal;
@@ -390,7 +390,7 @@ TEST(Rejection, NothingLeftStandsForTheTargetItself) {
 }
 
 /// Theorem 19 (A.3.1), Construction 1: acceptance and hit rate of the cache {top F other than the
-/// rejected token}, with the law that is really drawn from.
+/// rejected token}, with the distribution that is really drawn from.
 std::pair<double, double> AcceptanceAndHits(double C) {  // NOLINT: the paper's symbol.
   constexpr int kFanout = 2;
   const std::vector<float> target = {0.48F, 0.48F, 0.02F, 0.02F};

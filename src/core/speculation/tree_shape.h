@@ -15,7 +15,7 @@ struct TreeShape {
   struct Node {
     std::int8_t parent = 0;
     std::int8_t rank = 0;   ///< Among the draft's candidates after the parent.
-    std::int8_t depth = 0;  ///< Of the root 0.
+    std::int8_t depth = 0;  ///< The node's depth; the root has 0.
     bool inner = false;     ///< Has children.
     double reached = 1;     ///< Estimated probability that verification accepts the path to it.
   };

@@ -47,7 +47,8 @@ inline constexpr int kTokensPerRecord = 896;
 inline constexpr int kBiasPerRecord = 448;
 inline constexpr int kGrammarBytesPerRecord = 3584;
 inline constexpr int kFeaturesPerRecord = 1792;
-inline constexpr int kMaxBranchTokens = kBranchRowsPerPass * kMaxTreeWidth;  ///< Of a draft pass.
+/// Branch tokens of a draft pass, at most.
+inline constexpr int kMaxBranchTokens = kBranchRowsPerPass * kMaxTreeWidth;
 
 /// How much the speculator prepares and for how many sequences.
 struct ConfigureMessage {
@@ -79,7 +80,8 @@ struct OpenMessage {
   bool drops_space = false;  ///< As in ConstraintCursor.
   SamplingNumbers sampling{};
   SpeculationPlan plan;
-  bool draws = false;  ///< Proposals are verified by rejection: drawn, and sent with their laws.
+  /// Proposals are verified by rejection: drawn, and sent with their distributions.
+  bool draws = false;
   StaticVector<Token, kMaxStopTokens> stop_tokens;  ///< Branches end there.
 };
 
@@ -127,7 +129,7 @@ struct PlanMessage {
 struct OutcomeMessage {
   struct Entry {
     Token token = -1;
-    std::int8_t parent = 0;  ///< Of a proposal's node.
+    std::int8_t parent = 0;  ///< The parent node of a proposed token.
   };
   MessageKind kind = MessageKind::kOutcome;
   std::uint32_t epoch = 0;
@@ -136,7 +138,7 @@ struct OutcomeMessage {
   std::int8_t node = 0;    ///< Deepest accepted node of the proposal.
   bool wants_jit = false;  ///< The engine waits for a kProposal.
   bool taken = false;      ///< What is verified next was prepared for this outcome.
-  ProposalSource source = ProposalSource::kNone;  ///< Of what is verified next.
+  ProposalSource source = ProposalSource::kNone;  ///< The source of what is verified next.
   std::uint8_t committed = 0;  ///< How many entries are committed tokens; the others come next.
   StaticVector<Entry, 2 * kMaxProposal + 1> list;
 
@@ -178,9 +180,9 @@ struct BranchTokensMessage {
   StaticVector<BranchToken, kMaxBranchTokens> list;
 };
 
-/// The law that the children of one prepared node were drawn from. Follows their tokens where they
-/// were prepared for an outcome, and comes before the kProposal where they were drafted just in
-/// time.
+/// The distribution that the children of one prepared node were drawn from. Follows their tokens
+/// where they were prepared for an outcome, and comes before the kProposal where they were drafted
+/// just in time.
 struct LawMessage {
   MessageKind kind = MessageKind::kLaw;
   std::uint32_t epoch = 0;
@@ -209,9 +211,9 @@ struct DraftPassMessage {
 
 /// "FTSD", to tell a speculator from anything else.
 inline constexpr std::uint32_t kProtocolMagic = 0x44535446;
-/// One more with every change of what a record means ...
+/// One more with every change of what a record means.
 inline constexpr std::uint32_t kProtocolVersion = 6;
-/// ... while a change of their sizes shows by itself.
+/// The sizes of all records together, by which a change of any of them shows.
 inline constexpr std::uint32_t kRecordBytes =
     sizeof(ConfigureMessage) + sizeof(OpenMessage) + sizeof(OpenTokensMessage) +
     sizeof(OpenBiasMessage) + sizeof(OpenGrammarMessage) + sizeof(FeaturesMessage) +

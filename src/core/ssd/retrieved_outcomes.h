@@ -9,9 +9,9 @@
 
 namespace foretoken {
 
-/// Bonus tokens beside the proposal that retrieval names for one round and sequence, at most ...
+/// Bonus tokens beside the proposal that retrieval names for one round and sequence, at most.
 inline constexpr int kMaxRetrieved = 24;
-/// ... and of these after one node.
+/// Bonus tokens that retrieval names after one node, at most.
 inline constexpr int kMaxRetrievedPerNode = 3;
 
 /// An outcome that retrieval expects.
@@ -53,15 +53,15 @@ class RetrievedOutcomes {
  public:
   struct Candidate {
     Token token = -1;
-    double chance = 0;  ///< That it is the target's, given that its node is reached.
+    double chance = 0;  ///< The chance that it is the target's, given that its node is reached.
   };
 
   void Clear() { expected_.clear(); }
   /// Takes the outcomes of a new round.
   void Assign(std::span<const RetrievedOutcome> outcomes);
 
-  /// Of the tokens expected after `node`, those that are not among the draft's `candidates` there;
-  /// likeliest first. Observe learns from what was asked for here.
+  /// The tokens expected after `node` that are not among the draft's `candidates` there, likeliest
+  /// first. Observe learns from what was asked for here.
   StaticVector<Candidate, kMaxRetrievedPerNode> Beside(int node, bool leaf,
                                                        std::span<const Token> candidates,
                                                        const RetrievalRates& rates);

@@ -9,7 +9,7 @@
 namespace foretoken {
 
 int ScratchSlots(const ConfigureMessage& config, const ModelConfig& draft) {
-  // Of blocks nothing is kept behind a pass.
+  // Rows of a block leave nothing behind their pass, so that the slots of one pass are enough.
   const int block = draft.parallel.block;
   return block > 0 ? kBranchRowsPerPass + block : config.scratch_slots();
 }
@@ -180,7 +180,8 @@ void SpeculatedSequence::EstimateReached() {
 
 int SpeculatedSequence::DepthsAtRoot(const DraftModel& draft) const {
   if (jit || !draft.reads_context()) return jit ? trunk.depths(draft) : 1;
-  // Of what is verified, which has candidates at its ends too.
+  // As many depths as the proposal under verification has, and one more: its ends have candidates
+  // too.
   int deepest = 0;
   const Proposal& proposal = trunk.tree.proposal();
   for (int node = 1; node <= proposal.size(); ++node) {

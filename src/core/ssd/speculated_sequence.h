@@ -34,10 +34,10 @@ struct Branch {
 /// draft says several positions in a pass.
 struct WantedRow {
   int branch = -1;   ///< Index into `branches`; -1: a node of the tree under verification.
-  int node = 0;      ///< Of the branch's tree, or of that one.
+  int node = 0;      ///< The node in the branch's tree, or in the one under verification.
   double value = 0;  ///< Estimated number of what it says that will have been of use.
-  int depths = 1;    ///< That it says something of: rows of logits.
-  int rows = 1;      ///< That it takes in all.
+  int depths = 1;    ///< How many depths it says something of, each in a row of logits.
+  int rows = 1;      ///< How many rows it takes, mask rows included.
 };
 
 /// Scratch slots that a sequence's branches need.
@@ -151,12 +151,12 @@ class SpeculatedSequence {
   std::int32_t scratch_capacity_;
   bool after_fallback_ = true;  // The proposal under verification came from a fallback.
   std::vector<Token> opening_;  // Tokens of the Open records until all are here.
-  std::string grammar_;         // Likewise.
+  std::string grammar_;         // The grammar's text until all of it is here.
   std::uint64_t expanded_ = 0;  // A bit for each node that has its branches.
   std::array<double, kMaxProposal + 1> reached_{};  // P(verification comes to the node).
   int scratch_used_ = 0;
   std::vector<Ranking> scratch_rankings_;  // By scratch slot.
-  LeftStates scratch_left_;                // Likewise.
+  LeftStates scratch_left_;                // The states that rows have left, by scratch slot.
 };
 
 }  // namespace foretoken

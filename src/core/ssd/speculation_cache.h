@@ -12,8 +12,9 @@ namespace foretoken {
 /// What a speculation cache has for one outcome of the round under way.
 struct CacheAnswer {
   Outcome outcome;
-  bool any = false;        ///< Something is prepared, for whatever outcome.
-  bool hit = false;        ///< ... for this one. The rest is of hits.
+  bool any = false;  ///< Something is prepared for some outcome of the round.
+  /// Something is prepared for this outcome. The members below are set on a hit only.
+  bool hit = false;
   bool retrieved = false;  ///< Retrieval named the outcome; the draft alone would not have.
   int rank = 0;            ///< Bonus tokens prepared before this one, likelier ones, at its node.
   Proposal proposal;       ///< Its root is the bonus token.
@@ -47,8 +48,8 @@ class SpeculationCache {
   bool Append(std::uint32_t epoch, Outcome outcome, int index, int parent, Token token,
               bool retrieved = false);
 
-  /// Sets the law of the children of node `parent` of that proposal. False (and no change) for a
-  /// stale epoch or where nothing is prepared for `outcome`.
+  /// Sets the distribution of the children of node `parent` of that proposal. False (and no change)
+  /// for a stale epoch or where nothing is prepared for `outcome`.
   bool SetLaw(std::uint32_t epoch, Outcome outcome, int parent,
               std::span<const TokenProbability> law);
 

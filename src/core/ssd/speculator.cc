@@ -135,7 +135,7 @@ void Speculator::Configure(const ConfigureMessage& config) {
   const std::size_t rows = trunk + kBranchRowsPerPass;
   model_->Reserve(rows, rows);
   draft_->batch.rows.reserve(rows);
-  draft_->said.Reserve(kMaxProposal + 1);  // Of one tree.
+  draft_->said.Reserve(kMaxProposal + 1);  // As many as one tree has nodes.
   draft_->batch.block_tables.reserve(2 * sequences);
   // A path is at most one through the tree under verification and one through a branch.
   draft_->batch.tail_slots.reserve(rows * (config.max_nodes + config.max_lookahead + 2));
@@ -273,7 +273,7 @@ void Speculator::ChooseWorkRows() {
   std::sort(work_rows_.begin(), work_rows_.end(), [&](const WorkRow& a, const WorkRow& b) {
     return a.wanted.value != b.wanted.value ? a.wanted.value > b.wanted.value : by_place(a, b);
   });
-  // Of each row those that are in the pass with it.
+  // Each row gets the number of rows that the pass has if this one is the last that it takes.
   std::size_t rows = draft_->batch.rows.size();
   const std::size_t most = rows + kBranchRowsPerPass;
   std::size_t fitting = 0;
@@ -402,7 +402,7 @@ void Speculator::SendLaw(const SpeculatedSequence& sequence, const WantedRow& wa
                      .list = {}};
   if (!message.jit) message.outcome = sequence.branches[wanted.branch].outcome;
   for (const TokenProbability& entry : law) message.list.push_back(entry);
-  // The engine does not use tokens whose law is lost.
+  // The engine does not use tokens whose distribution is lost.
   Send(*channel_, message);
 }
 

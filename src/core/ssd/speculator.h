@@ -43,13 +43,15 @@ class Speculator {
   struct WorkRow {
     SpeculatedSequence* sequence;
     WantedRow wanted;
-    int slot = 0;          // Of a branch's row.
-    std::size_t rows = 0;  // Of the pass, up to it and its mask rows, the likelier ones before it.
+    int slot = 0;  // The scratch slot of a branch's row.
+    // How many rows the pass has if this row is the last one that it takes: likelier ones come
+    // first.
+    std::size_t rows = 0;
   };
 
-  // Where in what a pass has made that of a row begins.
+  // Where the results of a row begin in those of the pass.
   struct PassPlace {
-    std::int64_t row;  // Of the logits.
+    std::int64_t row;  // Its first row of logits.
     const float* states;
   };
 
@@ -92,20 +94,22 @@ class Speculator {
   Model* model_;
   Channel* channel_;
   ModelIdentity identity_;
-  bool greeted_ = false;  // The engine has said hello ...
-  Status refusal_;        // ... or something else.
+  bool greeted_ = false;  // The engine has said hello.
+  Status refusal_;        // Why the engine was refused, where it has said anything but hello.
   CompileConstraint compile_;
   std::optional<ConfigureMessage> config_;
   std::unique_ptr<DraftModel> draft_;
   std::vector<std::unique_ptr<SpeculatedSequence>> sequences_;
   std::vector<Reading> readings_;
-  std::vector<WorkRow> trunk_rows_;  // Of committed tokens, or nodes that draft just in time ...
-  std::vector<WorkRow> work_rows_;   // ... and, behind them, those that prepare for outcomes.
+  // Rows of committed tokens, or of nodes that draft just in time.
+  std::vector<WorkRow> trunk_rows_;
+  // Rows that prepare for outcomes; they come behind the trunks' in a pass.
+  std::vector<WorkRow> work_rows_;
   std::vector<WantedRow> wanted_;
-  int reading_rows_;      // Of contexts, in a pass at most ...
-  int reading_left_ = 0;  // ... and how many of them the pass under way leaves.
+  int reading_rows_;      // How many rows of contexts a pass reads at most.
+  int reading_left_ = 0;  // How many more rows of contexts the pass under way may read.
   BranchTokensMessage outgoing_;
-  LineEstimate pass_times_;  // Of passes that grow branches, by their rows.
+  LineEstimate pass_times_;  // The times of passes that grow branches, by their rows.
   RetrievalRates retrieval_rates_;
   std::minstd_rand delay_noise_;
 };

@@ -20,7 +20,7 @@ constexpr std::int64_t kAliveCheckNs = 5'000'000;
 // least so long: a machine that is busy with something else makes the draft slow, not lost.
 constexpr double kPassesOfPatience = 100;
 constexpr double kLeastPatienceNs = 2e9;
-constexpr double kPassWeight = 0.1;  // Of the latest pass in what is usual.
+constexpr double kPassWeight = 0.1;  // The weight of the latest pass in the usual time.
 
 constexpr const char* kNonsense = "has sent what makes no sense";
 

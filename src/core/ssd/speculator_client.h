@@ -125,10 +125,10 @@ class SpeculatorClient {
     bool awaits_proposal = false;
     bool has_proposal = false;
     SpeculationPlan plan;       // As the speculator knows it.
-    std::int32_t tokens = 0;    // That it knows of, ...
-    std::int32_t features = 0;  // ... and positions whose features it has.
+    std::int32_t tokens = 0;    // How many tokens the speculator knows.
+    std::int32_t features = 0;  // For how many positions it has the features.
     Proposal proposal;          // Drafted just in time.
-    ProposalLaws laws;          // Of the just-in-time proposal.
+    ProposalLaws laws;          // The distributions that the just-in-time proposal was drawn from.
     SpeculationCache cache;
   };
   Slot* Find(SequenceId sequence) const;
@@ -161,14 +161,15 @@ class SpeculatorClient {
   OutcomeMessage outcome_;         // Reused: only what is sent of it is written.
   std::vector<std::byte> record_;  // A copy: the speculator can still write to what it has sent.
   DraftPasses draft_passes_;
-  double usual_pass_ns_ = 0;      // Of a draft pass, lately.
-  bool ready_ = false;            // The speculator has said hello ...
-  std::string refusal_;           // ... or something else.
+  double usual_pass_ns_ = 0;  // The time of a draft pass, lately.
+  bool ready_ = false;        // The speculator has said hello.
+  // Why the speculator was refused, where it has said anything but hello.
+  std::string refusal_;
   std::uint32_t last_epoch_ = 0;  // Never reused, so that a reopened sequence hits nothing stale.
   bool lost_ = false;
   RestartSchedule restarts_;
   std::int64_t next_check_ns_ = 0;
-  std::int64_t ready_by_ns_ = 0;  // A restarted one.
+  std::int64_t ready_by_ns_ = 0;  // When one that was restarted must be ready.
 };
 
 }  // namespace foretoken

@@ -150,8 +150,8 @@ class GroupSearch {
 
 // What the groups' scales and lesses may be multiplied by.
 struct ScaleRange {
-  int low;   // Of scales: negative where they have signs.
-  int high;  // Of scales and lesses.
+  int low;   // For scales: negative where they have signs.
+  int high;  // For scales and lesses.
 };
 ScaleRange RangeOf(WeightFormat format) {
   switch (format) {

@@ -224,7 +224,7 @@ TEST(Quantize, BlocksOfAnyKindStayNear) {
     for (const float stored : Stored(format, values)) EXPECT_EQ(stored, 0) << FormatName(format);
     for (const float constant : {1.0F, -1.0F, 100.0F, -3e-4F}) {
       std::ranges::fill(values, constant);
-      // Of MXFP4 neighbours are 1, 1.5 and 2 times a power of two.
+      // Neighbours in MXFP4 are 1, 1.5 and 2 times a power of two.
       const double most = format == WeightFormat::kMXFP4 ? 0.2 : 0.05;
       EXPECT_LT(RelativeError(values, Stored(format, values)), most) << FormatName(format);
     }

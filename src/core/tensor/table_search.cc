@@ -40,8 +40,8 @@ constexpr Ascending kFp4Order = InOrder(kFp4Values);
 // counting the squares of the elements; the least at product / square.
 struct Choice {
   std::array<std::uint8_t, kElements> codes;
-  double product;  // Of elements and values of codes.
-  double square;   // Of values of codes.
+  double product;  // The sum of elements times values of codes.
+  double square;   // The sum of squared values of codes.
 
   double ErrorAt(double scale) const { return scale * scale * square - 2 * scale * product; }
 };
@@ -88,7 +88,7 @@ WeightBlock SearchHalf(const float* elements, float extreme) {
     return Choose(kNonLinearValues, kNonLinearOrder, elements, scale);
   };
   double best = 0;
-  double least = 0;  // Of zeros.
+  double least = 0;  // The error of zeros.
   const auto attempt = [&](double scale) {
     const Choice choice = choose(scale);
     const double fitted = choice.product / choice.square;  // No value is zero.
@@ -109,12 +109,12 @@ WeightBlock SearchHalf(const float* elements, float extreme) {
 // A power of two that cuts nothing off is at least as good as any larger one, whose values are
 // among its own. One that is a quarter of it may be the best, one that is an eighth hardly.
 WeightBlock SearchPower(const float* elements, float extreme) {
-  constexpr int kBias = 128;  // Of stored exponents, for values of up to 12.
+  constexpr int kBias = 128;  // The bias of stored exponents, for values of up to 12.
   constexpr int kLargest = 254;
   int exponent = 0;
   std::frexp(extreme, &exponent);  // 0.5 to 1 times 2^exponent, so 6 to 12 times 2^(exponent - 4).
   WeightBlock best = {};
-  double least = 0;  // Of zeros.
+  double least = 0;  // The error of zeros.
   for (int power = exponent - 6; power <= exponent - 3; ++power) {
     const int stored = std::clamp(power + kBias, 0, kLargest);
     const double scale = std::ldexp(1.0, stored - kBias);

@@ -17,7 +17,7 @@
 namespace foretoken {
 namespace {
 
-// Of each tensor's bytes: that many pieces, evenly spread, the first and the last among them.
+// Adds that many pieces of a tensor's bytes, evenly spread, the first and the last among them.
 void AddSamples(std::string_view bytes, Sha256* sha) {
   constexpr std::size_t kPieces = 16;
   constexpr std::size_t kPieceBytes = 64;

@@ -43,15 +43,16 @@ struct Checkpoint {
   Text config;             ///< In the form of config.json; of a GGUF file made by OpenCheckpoint.
   Text generation_config;  ///< In that of generation_config.json; empty where there is none.
   TensorMap tensors;       ///< As files name them, or as Rename has named them; read by Read.
-  std::map<std::string, std::string, std::less<>> names_in_files;  ///< Of renamed tensors.
+  /// The names of renamed tensors in the files.
+  std::map<std::string, std::string, std::less<>> names_in_files;
   /// What files call a tensor that is not there; null before Rename.
   std::function<std::string(std::string_view)> usual_name;
   /// How a tensor is made of what lies in the files, when it is read.
   struct Arrangement {
-    std::vector<std::span<const std::byte>> pieces;  ///< Of the files, all that it is made of.
+    std::vector<std::span<const std::byte>> pieces;  ///< All that it is made of, in the files.
     std::function<std::vector<std::byte>()> make;
   };
-  /// Of those tensors that do not lie in the files as they are; these have no data.
+  /// How those tensors are made that do not lie in the files as they are; these have no data.
   std::map<std::string, Arrangement, std::less<>> arranged;
   /// What those tensors are in the files that are to be quantised as they are read: these have no
   /// data, and the format that they will have (core/weights/requantize.h).

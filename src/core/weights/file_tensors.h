@@ -27,9 +27,9 @@ using ByteTensorMap = std::map<std::string, ByteTensor, std::less<>>;
 
 /// What a file of a folder holds, by name: views into it.
 struct FileTensors {
-  TensorMap tensors;      ///< Of floats.
+  TensorMap tensors;      ///< Tensors of floats.
   ByteTensorMap bytes;    ///< What these mean, their names say.
-  OtherTensorMap others;  ///< Of dtypes that no weight has.
+  OtherTensorMap others;  ///< Tensors of dtypes that no weight has.
 
   /// Adds a tensor of a dtype that DTypeBytes knows. False: there is one of that name already.
   bool Add(std::string_view name, std::string_view dtype, std::vector<std::int64_t> shape,

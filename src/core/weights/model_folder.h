@@ -14,8 +14,8 @@ namespace foretoken {
 /// that heads have: medusa_lm_head.safetensors, medusa_lm_head.pt or hydra_lm_head.pt.
 Result<Checkpoint> ReadModelFolder(const std::filesystem::path& directory);
 
-/// Of a folder with the weights of a model the file that Medusa's heads have, by itself; nothing
-/// where there is none.
+/// Reads the file that Medusa's heads have in a folder with the weights of a model, by itself;
+/// nothing where there is none.
 Result<std::optional<Checkpoint>> ReadHeadsBeside(const std::filesystem::path& directory);
 
 }  // namespace foretoken

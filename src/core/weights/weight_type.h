@@ -14,7 +14,7 @@ namespace foretoken {
 /// tensors that matter most have more bits. Mixes and names are those of llama.cpp.
 struct WeightType {
   std::string_view name;    ///< "q4_k_m"
-  WeightFormat format;      ///< Of most tensors.
+  WeightFormat format;      ///< The format of most tensors.
   std::uint32_t file_type;  ///< Its number in GGUF files (general.file_type).
 };
 
@@ -33,7 +33,7 @@ struct MixBasis {
   bool tied_embeddings = false;
 };
 
-/// ... and of a tensor.
+/// The properties of a tensor on which mixes depend.
 struct TensorPlace {
   std::string_view name;  ///< Ours (core/model/families/family.h): "layers.3.down.weight".
   std::int64_t width = 0;

@@ -85,7 +85,7 @@ TEST(NextDraft, TakesTheOthersPlaceWithoutATokenLess) {
     EXPECT_EQ(before[i].tokens, expected[i].tokens) << i;
     EXPECT_EQ(swapped[i].tokens, expected[i].tokens) << i;
     EXPECT_EQ(after[i].tokens, expected[i].tokens) << i;
-    // Of the others, how much is prepared is a question of time.
+    // In the other modes how much is prepared is a question of time.
     if (modes[(i + 1) % modes.size()] != Mode::kSd) continue;
     EXPECT_LT(after[i].stats.rounds, before[i].stats.rounds) << i;
   }

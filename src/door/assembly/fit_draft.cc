@@ -146,7 +146,7 @@ Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* token
                       SayableTokens(draft.draft_vocabulary, target, tokenizer));
   Translation translation =
       draft.translation == nullptr ? Unchanged(target) : Translation(*draft.translation);
-  std::vector<Token> rows;  // Of the draft's head.
+  std::vector<Token> rows;  // The rows that are kept of the draft's head.
   std::string said;
   for (std::size_t token = 0; token < sayable.size(); ++token) {
     Token& own = translation.said[token];

@@ -37,8 +37,8 @@ int UsedPositions(int context, int made_for) {
   return context == 0 ? made_for : std::min(context, made_for);
 }
 
-// Of a model that would rotate otherwise without its context, the context too: it computes what
-// another model does.
+// The fingerprint has the context too where the model would rotate otherwise without it: it then
+// computes what another model does.
 Result<std::string> FingerprintOf(const Checkpoint& checkpoint, const ModelConfig& config) {
   std::string fingerprint = checkpoint.Fingerprint();
   FT_ASSIGN_OR_RETURN(const ModelConfig whole, ReadModelConfig(checkpoint));

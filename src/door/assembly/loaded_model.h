@@ -30,12 +30,12 @@ struct OpenedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<Checkpoint> checkpoint;
   ModelIdentity identity;  ///< What both sides of a speculator's channel must have loaded.
-  /// Of a draft whose tokens are not its target's; else null. The tokenizer is then the target's,
+  /// For a draft whose tokens are not its target's; else null. The tokenizer is then the target's,
   /// and `config` still the model's own.
   std::shared_ptr<const Translation> translation;
-  /// Of a draft that drafts by text, whose tokens and tokenizer stay its own; else null.
+  /// For a draft that drafts by text, whose tokens and tokenizer stay its own; else null.
   std::shared_ptr<const TextLink> text;
-  std::vector<Adapter> adapters;  ///< That its sequences may be computed with.
+  std::vector<Adapter> adapters;  ///< Adapters that its sequences may be computed with.
   ExpertsPlace experts = ExpertsPlace::kMemory;
   DraftVocabulary draft_vocabulary;  ///< FitDraft makes it so.
   /// The model of this identity has the same weights, all of them or more (SharedWeights); none:
@@ -76,10 +76,11 @@ struct LoadedModel {
   ModelIdentity identity;
   std::shared_ptr<const Translation> translation;  ///< As in OpenedModel: `model` is translated.
   std::shared_ptr<const TextLink> text;            ///< As in OpenedModel.
-  std::string path;                                ///< Of its files; empty for synthetic models.
+  /// Where its files lie; empty for synthetic models.
+  std::string path;
   ExpertsPlace experts = ExpertsPlace::kMemory;
   std::vector<std::string> not_used;  ///< NotUsed.
-  /// Of the drafts of its engines, also on other devices.
+  /// Weights of the drafts of its engines, also on other devices.
   std::shared_ptr<ByDrafter<PackedWeights>> draft_weights =
       std::make_shared<ByDrafter<PackedWeights>>();
 };

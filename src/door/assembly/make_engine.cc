@@ -102,9 +102,9 @@ bool IsOnTargetKv(const OpenedModel& opened, const LoadedModel& draft, const Loa
 // One draft, loaded where its modes need it.
 struct Draft {
   bool by_text = false;                    // Drafts before a pass only.
-  std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass,
-  bool on_target_kv = false;               // reading what the target keeps.
-  SpeculatorDraft apart;                   // ... during it.
+  std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass.
+  bool on_target_kv = false;               // `on_target` reads what the target keeps.
+  SpeculatorDraft apart;                   // Drafts during a pass.
   TapShape taps;                           // What it reads of the target.
 };
 

@@ -12,9 +12,9 @@ namespace foretoken {
 /// its order; none: not offered.
 using MembersById = ByDrafter<std::vector<DrafterId>>;
 
-/// Those of all `offered` modes, of what `config` names, or where it names nothing of what is
-/// there: so many draft models, and drafters of texts. An ensemble that was not `asked` for but is
-/// there for mode auto is then one of texts alone: drafts have modes of their own beside it.
+/// The members of all `offered` modes: those that `config` names or, where it names none, all that
+/// are there: so many draft models, and drafters of texts. An ensemble that was not `asked` for but
+/// is there for mode auto is then one of texts alone: drafts have modes of their own beside it.
 /// Refuses in one sentence members that are not there or cannot be members.
 Result<MembersById> MembersOf(std::span<const Mode> asked, std::span<const Mode> offered,
                               const EngineConfig& config, std::size_t draft_models);

@@ -16,8 +16,8 @@ namespace foretoken {
 /// What a draft is to draft for. Borrows the config.
 struct DraftedTarget {
   const ModelConfig& config;
-  std::shared_ptr<const Tokenizer> tokenizer;  ///< Null of synthetic ones.
-  std::string path;                            ///< Of its files; empty likewise.
+  std::shared_ptr<const Tokenizer> tokenizer;  ///< Null for synthetic ones.
+  std::string path;                            ///< Where its files lie; empty for synthetic ones.
 };
 
 /// Opens a draft and makes it one that reads and says the target's tokens: any model (FitDraft), or

@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-constexpr std::size_t kRowsAtOnce = 128;  // Of logits, which are kept for as many rows.
+constexpr std::size_t kRowsAtOnce = 128;  // Rows whose logits are computed and kept at once.
 
 // The score of `token` among all.
 Candidate ScoreOf(Token token, std::span<const Candidate> all) {

@@ -20,9 +20,9 @@ struct Replay {
 
 /// Where a text first differs from the model's own.
 struct Deviation {
-  std::size_t at = 0;  ///< Of the tokens.
-  Candidate written;   ///< Of score -infinity where it may not come.
-  Candidate chosen;    ///< Of token -1 where the model's logits have no number among them.
+  std::size_t at = 0;  ///< Its place among the tokens.
+  Candidate written;   ///< Its score is -infinity where it may not come.
+  Candidate chosen;    ///< Its token is -1 where the model's logits have no number among them.
 };
 
 /// Reads the text in one prefill and chooses each token again, as an engine does. Nothing where all

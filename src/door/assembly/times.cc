@@ -160,8 +160,8 @@ std::string Describe(std::string_view role, const LoadedModel* loaded) {
                      loaded->device->name());
 }
 
-// Of everything that times depend on. (Of the context limit only whether passes behind very long
-// contexts are measured: what is measured has KV of its own.)
+// A text of everything that times depend on. (Of the context limit only whether passes behind very
+// long contexts are measured: what is measured has KV of its own.)
 std::string KeyOf(const EngineModels& models, const TimesNeeded& needed) {
   std::string what = fmt::format("{} {}\n{}\n", kFormat, kVersion, CpuModel());
   what += Describe("target", models.target);

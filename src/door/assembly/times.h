@@ -15,9 +15,11 @@ namespace foretoken {
 struct TimesNeeded {
   bool rows = false;   ///< What rows cost the target: row_times and knee_rows.
   bool costs = false;  ///< What the planner begins with.
-  int context = 0;     ///< Of a sequence at most: a row that attends to more costs more.
-  int most_rows = 1;   ///< That a pass will have; the costs of more need not be known.
-  int sweeps = 1;      ///< How often each point is measured; more where noise matters.
+  /// The longest that a sequence may be: a row that attends to more costs more.
+  int context = 0;
+  /// The most rows that a pass will have; the costs of more need not be known.
+  int most_rows = 1;
+  int sweeps = 1;  ///< How often each point is measured; more where noise matters.
 };
 
 /// Where a draft model is loaded; null: not there.

@@ -204,7 +204,7 @@ Result<std::vector<RopeFactors>> ReadRopeFactors(const Checkpoint& checkpoint,
     return std::vector<RopeFactors>{{"rope_freqs.weight", floats(factors)}};
   }
   if (rope.scaling.kind != RopeScaling::Kind::kFactors) return std::vector<RopeFactors>();
-  // Those for texts within the first context may be others.
+  // The factors for texts within the first context may be others.
   FT_ASSIGN_OR_RETURN(
       const ModelConfig within,
       ReadModelConfig(checkpoint, static_cast<int>(rope.scaling.original_positions)));

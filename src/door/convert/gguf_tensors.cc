@@ -48,7 +48,7 @@ class Lister {
   Lister(const Checkpoint& checkpoint, const ModelConfig& config)
       : checkpoint_(checkpoint), family_(*FamilyNamed(config.family)) {}
 
-  // Of the tensors `sources`, which are called `name` when they are stacked.
+  // Adds the tensors `sources`, which are called `name` when they are stacked.
   Status Add(const std::string& name, const std::vector<std::string>& sources, bool stacked) {
     const TensorView& first = *checkpoint_.Find(sources.front());
     for (const std::string& source : sources) {

@@ -12,7 +12,7 @@ namespace foretoken {
 
 /// What was written.
 struct WrittenGguf {
-  std::size_t bytes = 0;                ///< Of the file.
+  std::size_t bytes = 0;                ///< The size of the file.
   std::map<WeightFormat, int> tensors;  ///< How many there are of each format.
   int smaller_blocks = 0;               ///< Whose width allowed no block of 256.
 };

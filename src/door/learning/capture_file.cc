@@ -33,7 +33,7 @@ Result<std::vector<std::filesystem::path>> CapturesIn(const std::filesystem::pat
   return captures;
 }
 
-// Of capture-00012.safetensors; -1: it has none.
+// The number in capture-00012.safetensors; -1: it has none.
 int NumberOf(const std::filesystem::path& capture) {
   const std::string name = capture.filename().string();
   const auto digits =

@@ -17,8 +17,8 @@ namespace foretoken {
 /// owner's alone.
 class CaptureWriter {
  public:
-  /// Of which target, and what of it is written: the streams that enter `layers`, which are
-  /// `hidden` wide. `tokenizer` is its fingerprint.
+  /// The target, and what of it is written: the streams that enter `layers`, which are `hidden`
+  /// wide. `tokenizer` is its fingerprint.
   struct Source {
     std::vector<int> layers;
     int hidden = 0;
@@ -44,7 +44,7 @@ class CaptureWriter {
   /// Whether there is something.
   bool unfinished() const { return !tokens_.empty(); }
 
-  /// Of what this has written.
+  /// How much this has written.
   std::int64_t texts() const { return all_texts_; }
   std::int64_t tokens() const { return all_tokens_; }
   std::int64_t bytes() const { return all_bytes_; }
@@ -64,7 +64,7 @@ class CaptureWriter {
   std::int64_t all_texts_ = 0;
   std::int64_t all_tokens_ = 0;
   std::int64_t all_bytes_ = 0;
-  // Of the file at hand.
+  // The file at hand.
   std::vector<std::int32_t> tokens_;
   std::vector<std::uint8_t> answer_;
   std::vector<std::int64_t> starts_ = {0};

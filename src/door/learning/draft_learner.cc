@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kFileBytes = std::size_t{16} << 20;
 constexpr std::size_t kWaitingBytes = std::size_t{128} << 20;
 constexpr std::int64_t kFlushNs = 5'000'000'000;
-constexpr std::size_t kMostStateBytes = 4096;  // Of in-use.json.
+constexpr std::size_t kMostStateBytes = 4096;  // The largest in-use.json that is read.
 
 fs::path Captures(const fs::path& folder) { return folder / "captures"; }
 fs::path Candidates(const fs::path& folder) { return folder / "candidates"; }
@@ -129,7 +129,7 @@ LearningReport DraftLearner::report() const {
 }
 
 void DraftLearner::Run() {
-  setpriority(PRIO_PROCESS, 0, 19);  // Of this thread only, on Linux.
+  setpriority(PRIO_PROCESS, 0, 19);  // Linux does it for this thread only.
   std::unique_lock lock(mutex_);
   const auto interval = std::chrono::duration<double>(options_.look_seconds);
   while (!wake_.wait_for(lock, interval, [this] { return stop_; })) {

@@ -14,8 +14,8 @@ namespace foretoken {
 
 /// What a draft is judged by: how far it would have been right.
 struct DraftScore {
-  std::int64_t tokens = 0;  ///< Of output that rounds would have emitted, ...
-  std::int64_t rounds = 0;  ///< ... and these rounds.
+  std::int64_t tokens = 0;  ///< Tokens of output that rounds would have emitted.
+  std::int64_t rounds = 0;  ///< The rounds that would have emitted these tokens.
 
   double tokens_per_round() const {
     return rounds == 0 ? 0 : static_cast<double>(tokens) / static_cast<double>(rounds);
@@ -25,7 +25,8 @@ struct DraftScore {
 /// A draft that is loaded to be judged, on a device of its own.
 class JudgedDraft {
  public:
-  /// Of an engine over `target`, whose taps have that shape. `draft` as in Engine::PrepareDraft.
+  /// Loads a draft of an engine over `target`, whose taps have that shape. `draft` as in
+  /// Engine::PrepareDraft.
   static Result<std::unique_ptr<JudgedDraft>> Load(LoadedModel* target, const DraftOptions& draft,
                                                    const TapShape& taps);
 
@@ -37,7 +38,7 @@ class JudgedDraft {
   JudgedDraft() = default;
 
   TapShape taps_;
-  int vocabulary_ = 0;  // Of the target.
+  int vocabulary_ = 0;  // The target's.
   std::shared_ptr<LoadedModel> loaded_;
   SequenceId last_ = 0;
 };

@@ -96,7 +96,7 @@ TrafficCounts Traffic::counts() const {
 }
 
 void Traffic::Write() {
-  setpriority(PRIO_PROCESS, 0, 19);  // Of this thread only, on Linux.
+  setpriority(PRIO_PROCESS, 0, 19);  // Linux does it for this thread only.
   std::unique_lock lock(mutex_);
   for (;;) {
     Await(&lock);

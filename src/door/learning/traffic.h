@@ -20,13 +20,15 @@ namespace foretoken {
 
 /// What is learned from, and how much of it.
 struct TrafficLimits {
-  std::size_t kept_bytes = 0;     ///< Of captures on disk; older ones go.
-  std::size_t file_bytes = 0;     ///< Of one.
-  std::size_t waiting_bytes = 0;  ///< Of texts that are not written yet; more are left out.
-  std::int64_t flush_ns = 0;      ///< A text is on disk after so long, however small its file.
+  std::size_t kept_bytes = 0;  ///< The most bytes of captures on disk; older ones go.
+  std::size_t file_bytes = 0;  ///< The most bytes of one capture.
+  /// The most bytes of texts that are not written yet; more are left out.
+  std::size_t waiting_bytes = 0;
+  std::int64_t flush_ns = 0;  ///< A text is on disk after so long, however small its file.
   std::int64_t retry_ns = 5'000'000'000;  ///< From a failure to the next try to write.
-  int held_back_every = 8;                ///< One of so many texts is no capture but held back ...
-  int held_back_most = 32;                ///< ... of which so many, the last ones, are in memory.
+  int held_back_every = 8;                ///< One of so many texts is no capture but held back.
+  /// How many texts that are held back, the last ones, are in memory.
+  int held_back_most = 32;
 };
 
 /// A text with the states of all of its tokens but the last.
@@ -40,8 +42,8 @@ struct StatedText {
 
 /// What traffic has left behind so far.
 struct TrafficCounts {
-  std::int64_t captured = 0;   ///< Texts on disk, of this process, ...
-  std::int64_t tokens = 0;     ///< ... and their tokens.
+  std::int64_t captured = 0;   ///< Texts of this process on disk.
+  std::int64_t tokens = 0;     ///< Tokens of the captured texts.
   std::int64_t held_back = 0;  ///< Texts, since the beginning.
   std::int64_t left_out = 0;   ///< Texts for which there was no room while they waited.
   std::string failure;         ///< Why captures cannot be written now; empty: they can.
@@ -79,8 +81,9 @@ class Traffic {
   const TapShape shape_;
   const TrafficLimits limits_;
   const LogSink log_;
-  CaptureWriter writer_;          // The thread's only, ...
-  std::int64_t flush_at_ns_ = 0;  // ... as is when its file is to be written, however small.
+  CaptureWriter writer_;  // The thread's only.
+  // When the writer's file is to be written, however small; the thread's only.
+  std::int64_t flush_at_ns_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

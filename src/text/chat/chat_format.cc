@@ -86,7 +86,7 @@ constexpr auto kCallForms = std::to_array<CallForm>({
      .before_arguments = "<｜tool▁sep｜>",
      .after_arguments = "<｜tool▁call▁end｜>",
      .last = "<｜tool▁calls▁end｜>"},
-    {.name = "deepseek-r1",  // and V3
+    {.name = "deepseek-r1",  // V3's, too.
      .open = "<｜tool▁call▁begin｜>",
      .close = "<｜tool▁call▁end｜>",
      .passed_over = {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},
@@ -135,7 +135,7 @@ struct Evidence {
   std::array<std::string_view, 2> texts;
 };
 
-// Those that tell more come first: some templates have the marks of several forms.
+// Evidence that tells more comes first: some templates have the marks of several forms.
 constexpr auto kEvidence = std::to_array<Evidence>({
     {"gpt-oss", {"<|channel|>", "<|message|>"}},
     {"gemma", {"<|tool_call>call:"}},

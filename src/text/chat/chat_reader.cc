@@ -92,7 +92,7 @@ class ChatReader::Machine {
     call_text_ = std::exchange(space_, {}) + std::string(mark);
   }
 
-  // Those that count here: the one that begins or ends thoughts, the one that begins calls, and
+  // The marks that count here: the one that begins or ends thoughts, the one that begins calls, and
   // those that are passed over; empty ones do not count.
   std::array<std::string_view, 4> Marks() const {
     const ReasoningForm& reasoning = reading_.format.reasoning;
@@ -144,10 +144,10 @@ class ChatReader::Machine {
   bool reasons_;
   bool trims_;           // Space that comes now is left out.
   bool spoken_ = false;  // Something was said since the last call.
-  std::string space_;    // That may be said yet.
+  std::string space_;    // Space that may be said yet.
   std::string held_;     // May become a mark.
   std::unique_ptr<CallReader> call_;
-  std::string call_text_;  // Of the calls at hand, from their opening mark on.
+  std::string call_text_;  // The text of the calls at hand, from their opening mark on.
 };
 
 ChatReader::ChatReader(const ChatReading& reading) : machine_(std::make_unique<Machine>(reading)) {}

@@ -29,7 +29,7 @@ class GemmaCallReader final : public CallReader {
   bool called_ = false;
   bool in_string_ = false;
   int depth_ = 0;
-  std::string text_;  // Of the name, or the latest of what stands behind the arguments.
+  std::string text_;  // The name, or the latest of what stands behind the arguments.
   std::string held_;  // May become a quotation mark.
   std::string word_;  // Outside of strings: a key, a number, true.
 };

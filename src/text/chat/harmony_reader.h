@@ -29,7 +29,7 @@ class HarmonyReader {
   bool first_ = true;                               // Nothing was said or thought yet.
   std::string header_;                              // Up to where it is read.
   std::string held_;                                // May become a mark.
-  ChatPart::Kind kind_ = ChatPart::Kind::kContent;  // Of the message.
+  ChatPart::Kind kind_ = ChatPart::Kind::kContent;  // The kind of the message at hand.
 };
 
 }  // namespace foretoken

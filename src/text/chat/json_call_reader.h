@@ -36,7 +36,7 @@ class JsonCallReader final : public CallReader {
     kBetween,   // Calls, or before the first.
     kClosing,   // Within the closing mark, or what stands before it.
     kBareName,  // A name before its arguments.
-    kKeyOrEnd,  // Of a call's object.
+    kKeyOrEnd,  // A key of a call's object, or its end.
     kKey,
     kColon,
     kValue,
@@ -57,12 +57,13 @@ class JsonCallReader final : public CallReader {
 
   const CallForm& form_;
   State state_ = State::kBetween;
-  int calls_ = 0;        // That have begun.
-  bool listed_ = false;  // They stand in a list.
-  JsonValueEnd value_;   // Of the key or value at hand,
-  std::string text_;     // ... which is this as far as it is kept. Of marks and bare names as well.
-  std::string key_;      // Whose value comes.
-  bool streams_ = false;  // That value is passed on as it comes.
+  int calls_ = 0;        // Calls that have begun.
+  bool listed_ = false;  // The calls stand in a list.
+  JsonValueEnd value_;   // Finds the end of the key or value at hand.
+  // The key or value at hand as far as it is kept; marks and bare names as well.
+  std::string text_;
+  std::string key_;       // The key whose value comes.
+  bool streams_ = false;  // The value at hand is passed on as it comes.
 
   // The call at hand.
   bool bare_ = false;   // Its name stands before its arguments.

@@ -13,7 +13,7 @@
 namespace foretoken {
 
 inline constexpr std::size_t kMaxGrammarBytes = std::size_t{256} * 1024;
-inline constexpr int kMaxRepetitions = 20000;  ///< Of {m,n}.
+inline constexpr int kMaxRepetitions = 20000;  ///< The largest m and n of {m,n}.
 
 /// Code points first to last.
 struct CodeRange {
@@ -53,7 +53,8 @@ struct GrammarRule {
 struct Grammar {
   std::vector<GrammarRule> rules;
   int root = 0;
-  std::optional<ReasoningLimit> reasoning = std::nullopt;  ///< That its texts keep to besides.
+  /// A limit that its texts keep to besides.
+  std::optional<ReasoningLimit> reasoning = std::nullopt;
 };
 
 /// Reads a grammar in the notation that llama.cpp made known as GBNF (docs/do/constrain.md

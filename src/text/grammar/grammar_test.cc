@@ -101,7 +101,7 @@ TEST(Automaton, TakesThousandsOfChainedRules) {
   EXPECT_EQ(CompileError(text + "r10000 ::= \"a\"*"), "no error");
 }
 
-// Of a class with many ranges a text is in few places at once: as many as there are first bytes.
+// A text is in few places at once in a class with many ranges: as many as there are first bytes.
 TEST(Automaton, CharactersOfAClassShareTheirFirstBytes) {
   constexpr std::uint32_t kEnd = 0x20000;
   std::vector<bool> wanted(kEnd, false);

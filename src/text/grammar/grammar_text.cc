@@ -35,7 +35,7 @@ bool Matchable(const Expression& expression, const std::vector<bool>& rules) {
   return false;
 }
 
-// Of a matchable expression.
+// Takes out of a matchable expression what cannot be matched.
 void Prune(Expression* expression, const std::vector<bool>& rules) {
   const auto unmatchable = [&](const Expression& part) { return !Matchable(part, rules); };
   if (expression->kind == Kind::kChoice) std::erase_if(expression->parts, unmatchable);
@@ -176,7 +176,7 @@ bool DropUnmatchable(Grammar* grammar) {
     VisitEveryRule(grammar->rules[rule].body, [&](int used) { users[used].push_back(rule); });
     todo.push_back(rule);
   }
-  // Those written last are used by others and come first.
+  // Rules that were written last are used by others and come first.
   while (!todo.empty()) {
     const int rule = todo.back();
     todo.pop_back();

@@ -75,7 +75,7 @@ struct Loop {
   Scope* scope = nullptr;  ///< Around the loop.
   std::vector<Value> items;
   std::size_t index = 0;
-  int depth = 0;                 ///< Of a recursive loop, from 0.
+  int depth = 0;                 ///< How deep a recursive loop is, from 0.
   List* last_changed = nullptr;  ///< What changed() was last told; null: nothing.
 };
 

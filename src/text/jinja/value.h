@@ -76,7 +76,7 @@ class Value {
   const bool* AsBool() const { return std::get_if<bool>(&data_); }
   const double* AsFloat() const { return std::get_if<double>(&data_); }
   const Text* AsText() const;
-  /// Of a string: see StoredText.
+  /// Whether a string is safe: see StoredText.
   bool IsSafe() const;
   List* AsList() const { return Pointer<List*>(); }
   Dict* AsDict() const { return Pointer<Dict*>(); }
@@ -86,9 +86,9 @@ class Value {
   Method* AsMethod() const { return Pointer<Method*>(); }
   const Function* AsFunction() const { return Pointer<const Function*>(); }
 
-  /// Of an integer or a boolean.
+  /// The number of an integer or a boolean.
   std::optional<std::int64_t> Integer() const;
-  /// Of an integer, a boolean or a float.
+  /// The number of an integer, a boolean or a float.
   std::optional<double> Number() const;
   bool IsInteger() const { return std::holds_alternative<std::int64_t>(data_); }
   bool IsNumber() const { return IsInteger() || IsBool() || AsFloat() != nullptr; }

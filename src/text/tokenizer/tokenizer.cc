@@ -57,8 +57,8 @@ Status CheckExtraTokens(const Tokenizer& tokenizer, int common, std::string_view
   return {};
 }
 
-/// Of such tokens (<tool_call>, <|fim_prefix|>) some files say that they are special and others
-/// that they are text, in one and the same family.
+/// Whether a name is like <tool_call> or <|fim_prefix|>: some files say that such tokens are
+/// special and others that they are text, in one and the same family.
 bool IsBracketed(std::string_view name) {
   return name.size() > 2 && name.starts_with('<') && name.ends_with('>');
 }

@@ -154,7 +154,7 @@ class FolderReader {
     made_.eom = end(2);
   }
 
-  // Of a token that no SentencePiece model has.
+  // The type of a token that no SentencePiece model has.
   Type TypeOf(Token token) const {
     if (tokenizer_->IsSpecial(token)) return Type::kControl;
     if (made_.model == "llama") return Type::kUserDefined;

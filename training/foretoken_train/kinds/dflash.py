@@ -21,7 +21,7 @@ from ..target import Target, read_config
 from ..vocabulary import counts
 
 
-PLACES = 512  # Of a packed row at which blocks begin, where nothing else is said.
+PLACES = 512  # Places of a packed row at which blocks begin, where nothing else is said.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ class DflashConfig:
     tokens: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def as_json(self) -> Dict[str, Any]:
-        """Of the dialect in which DFlash's authors publish drafters."""
+        """The config.json in the dialect in which DFlash's authors publish drafters."""
         return {"architectures": ["DFlashDraftModel"], "model_type": "qwen3",
                 "hidden_act": "silu", "attention_bias": False, "attention_dropout": 0.0,
                 "tie_word_embeddings": False, "torch_dtype": "bfloat16",
@@ -170,7 +170,7 @@ def config_for(inputs: Inputs, block_size: int) -> DflashConfig:
                       "layers give, so captures are of layers from 1 on")
     mask = arguments.mask_token
     if mask is None:
-        # Of the rarest the highest: most likely one that texts never have.
+        # The highest of the rarest tokens: most likely one that texts never have.
         times = counts(inputs.sequences, target.vocabulary)
         mask = int((times == times.min()).nonzero().max())
     if not 0 <= mask < target.vocabulary:
@@ -193,8 +193,8 @@ def _make(inputs: Inputs) -> Dflash:
 
 
 def config_in(config: Mapping[str, Any], target: Target) -> Optional[DflashConfig]:
-    """Of a config.json that this package may have written for the target; None where it lacks some
-    of it."""
+    """The configuration that a config.json has, which this package may have written for the target;
+    None where it lacks some of it."""
     own, shape = config.get("dflash_config"), shape_in(config)
     if not isinstance(own, dict) or shape is None or shape.hidden_size != target.hidden:
         return None

@@ -32,7 +32,7 @@ class Eagle3Config:
     tokens: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def as_json(self) -> Dict[str, Any]:
-        """Of the dialect in which EAGLE-3's authors publish drafters."""
+        """The config.json in the dialect in which EAGLE-3's authors publish drafters."""
         return {"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama",
                 "num_hidden_layers": 1, "hidden_act": "silu", "attention_bias": False,
                 "mlp_bias": False, "tie_word_embeddings": False, "torch_dtype": "bfloat16",

@@ -44,7 +44,7 @@ class Exit(nn.Module):
         return shifted(batch, torch.log_softmax(logits, -1), count)
 
     def name_of(self, parameter: str) -> str:
-        """Of a parameter, among the target's tensors."""
+        """The name of a parameter among the target's tensors."""
         inside = "layer."
         if parameter.startswith(inside):
             return f"model.layers.{self.exit}.{parameter[len(inside):]}"

@@ -14,7 +14,8 @@ namespace foretoken::server {
 struct ApiKey {
   std::string name;    ///< For logs and limits; never the key itself.
   std::string digest;  ///< SHA-256 of the key, in hexadecimal digits.
-  /// Of the datastore: what its requests may name; the first is that of those that name none.
+  /// Namespaces of the datastore that its requests may name; the first is that of those that name
+  /// none.
   std::vector<std::string> namespaces;
   int limit = 0;                   ///< Sequences under way at most; 0: the server's share for one.
   std::uint64_t prefix_scope = 0;  ///< Request::prefix_scope: the same for keys of one name.

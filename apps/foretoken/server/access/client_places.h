@@ -19,7 +19,7 @@ class ClientPlaces : public std::enable_shared_from_this<ClientPlaces> {
   void GiveBack(const std::string& client, int places);
 
   std::mutex mutex_;
-  std::map<std::string, int> taken_;  // Of clients that have any.
+  std::map<std::string, int> taken_;  // By client, where it has any.
 };
 
 }  // namespace foretoken::server

@@ -19,7 +19,7 @@ TEST(FromForeignPage, ProgramsSayNothingOfPages) {
 
 TEST(FromForeignPage, AFormSaysWhenceItComes) {
   EXPECT_TRUE(Foreign({{"Origin", "https://evil.example"}}));
-  EXPECT_TRUE(Foreign({{"Origin", "null"}}));                   // Of a sandboxed frame, say.
+  EXPECT_TRUE(Foreign({{"Origin", "null"}}));                   // A sandboxed frame's, say.
   EXPECT_TRUE(Foreign({{"Origin", "http://127.0.0.1:3000"}}));  // Another server here.
   EXPECT_TRUE(Foreign({{"Origin", "http://127.0.0.1:8080.evil.example"}}));
   EXPECT_TRUE(Foreign({{"Sec-Fetch-Site", "cross-site"}}));

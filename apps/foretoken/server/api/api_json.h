@@ -21,10 +21,10 @@ std::string Dump(const OrderedJson& json);
 /// A prompt that has more tokens than fit. Agents shorten a chat where an error says this in the
 /// words of the API that they speak, so each door says it in its own.
 struct PromptTooLong {
-  std::int64_t tokens = 0;  ///< Of the prompt,
-  bool at_least = false;    ///< ... or more: it is too long to be tokenised.
-  int most = 0;             ///< That a prompt may have.
-  int context = 0;          ///< That a prompt and its output may have together.
+  std::int64_t tokens = 0;  ///< How many tokens the prompt has.
+  bool at_least = false;    ///< It has `tokens` or more: it is too long to be tokenised.
+  int most = 0;             ///< How many tokens a prompt may have.
+  int context = 0;          ///< How many tokens a prompt and its output may have together.
 
   /// "9000", or "at least 9000".
   std::string Count() const;

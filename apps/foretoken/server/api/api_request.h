@@ -21,7 +21,7 @@
 namespace foretoken::server {
 
 inline constexpr int kMaxChoices = 128;  ///< Prompts times `n` of one request.
-inline constexpr int kMaxTexts = 2048;   ///< ... of one for embeddings, as OpenAI has it.
+inline constexpr int kMaxTexts = 2048;   ///< Texts of one request for embeddings, as OpenAI has it.
 
 enum class ApiKind { kChat, kCompletion };
 
@@ -35,8 +35,8 @@ struct DatastoreWish {
 /// The adapter that a request asks for by its field `lora`.
 struct AdapterWish {
   bool given = false;          ///< The request has the field at all: if with nothing, for none.
-  std::string name;            ///< Of the adapter, or
-  int index = -1;              ///< its place; neither: none.
+  std::string name;            ///< The adapter's name; or else `index` is given.
+  int index = -1;              ///< The adapter's place; neither: none.
   std::optional<float> scale;  ///< None: the adapter's own.
 };
 
@@ -52,9 +52,9 @@ struct ToolShape {
 struct ApiDefaults {
   SamplingParams sampling;
   int max_tokens = 0;  ///< 0: chats as much as the context holds, completions 16 as OpenAI does.
-  std::string template_variables;  ///< Of the chat template, a JSON object; empty: none.
+  std::string template_variables;  ///< Variables of the chat template, a JSON object; empty: none.
   bool parts_reasoning = true;     ///< What a model thinks is apart from what it says.
-  ReasoningBudget budget;          ///< Of chats.
+  ReasoningBudget budget;          ///< How much chats may think.
   bool strict_fields = false;      ///< Fields that nobody knows are refused, not noted.
   /// The part of an earlier answer to the client that has this id, as JSON; null where none is
   /// kept. Empty where nothing is.
@@ -63,9 +63,10 @@ struct ApiDefaults {
 
 /// What a request says of responses that are kept.
 struct KeepWish {
-  bool store = false;          ///< Its own is to be kept.
-  std::string previous;        ///< The id of the one that it goes on with; empty: none.
-  std::size_t first_turn = 0;  ///< Of the chat: instructions before it are for this request alone.
+  bool store = false;    ///< Its own is to be kept.
+  std::string previous;  ///< The id of the one that it goes on with; empty: none.
+  /// The chat's first turn: instructions before it are for this request alone.
+  std::size_t first_turn = 0;
 };
 
 /// A wish for the embeddings of prompts in place of generations.
@@ -82,8 +83,9 @@ struct RankWish {
   std::string query;
   std::vector<std::string> documents;  ///< At least one.
   int most = 0;                        ///< The best so many are wanted; 0: all.
-  bool return_documents = false;       ///< With their texts,
-  bool plain_list = false;             ///< ... and as the text-embeddings-inference API has it.
+  bool return_documents = false;       ///< The answer has the documents' texts.
+  /// The answer has the form of the text-embeddings-inference API.
+  bool plain_list = false;
 };
 
 /// A gap in a text that a model is to fill.
@@ -111,18 +113,18 @@ struct ApiRequest {
   bool seeded = false;  ///< `sampling.seed` was given.
   OutputFormat format;
   std::vector<ChatTool> tools;  ///< kChat: functions that may be called.
-  /// ... those of another shape, by the function's name.
+  /// The tools of another shape, by the function's name.
   std::map<std::string, ToolShape, std::less<>> shapes;
-  bool must_call = false;       ///< ... and one of them must.
-  bool one_call = false;        ///< ... one at most.
-  bool old_calls = false;       ///< ... which the reply has as `function_call`, OpenAI's old form.
-  bool parts_reasoning = true;  ///< kChat: thoughts are apart from what is said,
-  ReasoningBudget budget;       ///< ... and how long they may be.
+  bool must_call = false;       ///< One of the tools must be called.
+  bool one_call = false;        ///< One tool may be called at most.
+  bool old_calls = false;       ///< The reply has calls as `function_call`, OpenAI's old form.
+  bool parts_reasoning = true;  ///< kChat: thoughts are apart from what is said.
+  ReasoningBudget budget;       ///< How long thoughts may be.
   std::string prediction;       ///< kChat: what the answer may turn out to be.
   StopRules stop;               ///< `max_tokens` is 0 where as much as the context holds is wanted.
   int n = 1;                    ///< Choices per prompt.
   bool echo = false;            ///< kCompletion: the reply has the prompts before the texts.
-  bool prompt_only = false;     ///< ... and nothing behind them.
+  bool prompt_only = false;     ///< kCompletion: the reply has the prompts and nothing behind them.
   std::optional<EmbeddingWish> embedding;  ///< kCompletion, with `prompt_only`.
   /// kCompletion. `prompts` are RankPrompt of each document, and then all of them again: first the
   /// model is made to say yes, then no.

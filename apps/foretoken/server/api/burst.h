@@ -21,7 +21,7 @@ struct TokenPart {
   Token token = -1;
   TokenOrigin origin = TokenOrigin::kBonus;
   std::size_t text_bytes = 0;  ///< Its share of the burst's text.
-  std::size_t characters = 0;  ///< ... in characters.
+  std::size_t characters = 0;  ///< Its share of the burst's text in characters.
   std::vector<TokenLogprob> logprobs;
 };
 
@@ -39,7 +39,7 @@ struct RoundTrace {
 struct Ending {
   FinishReason reason = FinishReason::kCancelled;
   RequestStats stats;
-  Mode mode = Mode::kAr;  ///< Of the last round.
+  Mode mode = Mode::kAr;  ///< The mode of the last round.
 };
 
 /// What one choice gained: in one round where rounds are traced, otherwise since it was last taken.
@@ -50,7 +50,8 @@ struct Burst {
   std::vector<TokenPart> prompt;
   std::vector<float> embedding;  ///< The prompt's, where it was asked for, with the ending.
   std::string text;
-  std::vector<ChatPart> parts;      ///< Of a chat's answer: what the text is, as far as is certain.
+  /// The parts of a chat's answer that the text has, as far as is certain.
+  std::vector<ChatPart> parts;
   std::vector<TokenPart> tokens;    ///< With `Detail::kTokens` and above.
   std::optional<RoundTrace> round;  ///< With `Detail::kRounds`.
   std::optional<Ending> ending;     ///< With the choice's last burst.

@@ -27,8 +27,8 @@ struct ReplyHead {
   std::string id;
   std::int64_t created = 0;  ///< Seconds since 1970.
   std::string model;
-  std::uint64_t seed = 0;  ///< Of the first choice of each prompt; the next have the next ones.
-  int prompt_tokens = 0;   ///< Of the first prompt.
+  std::uint64_t seed = 0;  ///< The seed of each prompt's first choice; the next have the next ones.
+  int prompt_tokens = 0;   ///< The tokens of the first prompt.
   bool shows_retrieved = true;  ///< A trace shows what retrieval proposed: it is the client's own.
   /// The receipt (JSON) of a choice with these tokens; null where none was asked for.
   std::function<std::string(int choice, std::span<const Token> tokens, FinishReason finish)>
@@ -54,10 +54,10 @@ class ReplyWriter {
 /// One form in which clients ask for generations and are answered: OpenAI's chats, its completions,
 /// another API's. All of them become an ApiRequest, and what comes of it goes out by a ReplyWriter.
 struct Door {
-  std::string_view path;       ///< Of its POST requests.
-  std::string_view id_prefix;  ///< Of its replies' ids: "chatcmpl-".
-  std::string_view prompt;     ///< What it calls the field with the prompt,
-  std::string_view limit;      ///< and the one with the most tokens of output.
+  std::string_view path;       ///< The path of its POST requests.
+  std::string_view id_prefix;  ///< The beginning of its replies' ids: "chatcmpl-".
+  std::string_view prompt;     ///< Its name for the field with the prompt.
+  std::string_view limit;      ///< Its name for the field with the most tokens of output.
 
   /// Reads a body. A pure function: an error is one sentence, its `field` the one at fault.
   Result<ApiRequest> (*read)(std::string_view body, const ApiDefaults& defaults);
@@ -66,7 +66,7 @@ struct Door {
                                          const Tokenizer* tokenizer);
   /// The body of an answer that is an error.
   std::string (*error)(const ApiError& error);
-  /// Of answers that stream.
+  /// The content type of answers that stream.
   std::string_view stream_type = "text/event-stream";
 };
 

@@ -47,7 +47,8 @@ class Complaint : public AcceptingSax {
     return true;
   }
 
-  std::vector<std::set<std::string>> names_;  // Of each object that is open; none in an array.
+  // The names in each object that is open; none in an array.
+  std::vector<std::set<std::string>> names_;
 };
 
 // The code that stands behind "\\u" at `at`; -1: none does.

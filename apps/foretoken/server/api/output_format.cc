@@ -16,12 +16,12 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxSchemaNameBytes = 64;
 
-// Of a valid JSON text: the first place from `at` on that is no white space.
+// The first place from `at` on in a valid JSON text that is no white space.
 std::size_t SkipSpace(std::string_view text, std::size_t at) {
   return text.find_first_not_of(" \t\r\n", at);
 }
 
-// ... where the value that begins at `at` ends.
+// Where the value that begins at `at` in a valid JSON text ends.
 std::size_t EndOfValue(std::string_view text, std::size_t at) {
   int depth = 0;
   bool quoted = false;
@@ -45,7 +45,7 @@ std::size_t EndOfValue(std::string_view text, std::size_t at) {
   return at;
 }
 
-// ... the text of an object's member that is there.
+// The text of a member that is there, in the text of a valid JSON object.
 std::string_view MemberText(std::string_view object, std::string_view name) {
   std::size_t at = object.find('{') + 1;
   while (true) {

@@ -25,7 +25,8 @@ std::string ModelNamed(std::string_view body);
 
 /// What the turns of a chat may be.
 struct MessageFields {
-  std::span<const std::string_view> types;               ///< Of a content's text parts.
+  /// The types that a content's text parts may have.
+  std::span<const std::string_view> types;
   bool tools = false;                                    ///< There are turns of the role "tool".
   std::function<void(FieldReader*, ChatMessage*)> more;  ///< Reads what else a turn has.
 };

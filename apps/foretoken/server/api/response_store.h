@@ -14,9 +14,10 @@ namespace foretoken::server {
 /// A response with what was said up to its end, so that a request can go on with it.
 struct KeptResponse {
   std::shared_ptr<const KeptResponse> before;  ///< What it went on with; null: nothing.
-  std::vector<ChatMessage> turns;              ///< Of its input, then of its answer.
-  std::vector<std::string> items;              ///< The ids of its answer's parts.
-  std::string json;                            ///< As it was answered.
+  /// The turns of its input, then those of its answer.
+  std::vector<ChatMessage> turns;
+  std::vector<std::string> items;  ///< The ids of its answer's parts.
+  std::string json;                ///< As it was answered.
 
   /// All turns up to its end.
   std::vector<ChatMessage> Conversation() const;

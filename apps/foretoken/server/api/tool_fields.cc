@@ -429,7 +429,8 @@ void ReadToolsOfMessage(FieldReader* message, ChatMessage* turn) {
 }
 
 void NameToolAnswers(std::vector<ChatMessage>* messages) {
-  std::unordered_map<std::string, OrderedJson> names;  // Of functions, by the ids of calls.
+  // The names of functions, by the ids of calls.
+  std::unordered_map<std::string, OrderedJson> names;
   for (ChatMessage& message : *messages) {
     if (message.more.empty()) continue;
     OrderedJson more = ParseOrdered(message.more);

@@ -197,7 +197,7 @@ void ReadThinking(FieldReader* body, ApiRequest* request) {
   fields.Has("display");
   if (type == "disabled") {
     SetReasoning("none", request);
-    request->budget.tokens = 0;  // Of templates that know nothing of it, too.
+    request->budget.tokens = 0;  // Templates that know nothing of it keep to it, too.
   } else if (type == "enabled") {
     SetReasoning("medium", request);
     if (!fields.Int("budget_tokens", 1, ReasoningBudget::kMaxTokens, &request->budget.tokens)) {

@@ -150,7 +150,7 @@ class MessageWriter final : public ReplyWriter {
         if (begins) OpenBlock(ThinkingBlock(""), out);
         return AppendDelta({{"type", "thinking_delta"}, {"thinking", part.text}}, out);
       case ChatPart::Kind::kCall:
-        open_ = ChatPart::Kind::kArguments;  // Of the same block.
+        open_ = ChatPart::Kind::kArguments;  // The arguments belong to the same block.
         return OpenBlock(CallBlock(calls_++, part.text, OrderedJson::object()), out);
       case ChatPart::Kind::kArguments:
         return AppendDelta({{"type", "input_json_delta"}, {"partial_json", part.text}}, out);
@@ -166,9 +166,9 @@ class MessageWriter final : public ReplyWriter {
   const ApiRequest& request_;
   const ReplyHead head_;
   ChatAnswer answer_;
-  int blocks_ = 0;  // That a stream has opened; all but the last are closed.
+  int blocks_ = 0;  // Blocks that a stream has opened; all but the last are closed.
   std::size_t calls_ = 0;
-  ChatPart::Kind open_ = ChatPart::Kind::kContent;  // Of the last one.
+  ChatPart::Kind open_ = ChatPart::Kind::kContent;  // The kind of the last block.
   Ending ending_;
 };
 

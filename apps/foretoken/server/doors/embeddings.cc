@@ -135,7 +135,7 @@ void WriteOllamaOld(const Answer& answer, std::string* out) {
   *out += "}";
 }
 
-// Of each text an array of vectors, as there is one for each token where nothing is pooled.
+// Each text has an array of vectors, as there is one for each token where nothing is pooled.
 void WriteLlamaCpp(const Answer& answer, std::string* out) {
   for (std::size_t i = 0; i < answer.embeddings.size(); ++i) {
     *out += i == 0 ? "[" : ",";

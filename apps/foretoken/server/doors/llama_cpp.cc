@@ -54,7 +54,7 @@ Result<ApiRequest> ReadLlamaCppCompletion(std::string_view body, const ApiDefaul
 Result<ApiRequest> ReadInfill(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
     ApiGap gap;
-    std::string begun;  // Of what fills the gap.
+    std::string begun;  // The beginning of what fills the gap.
     const bool before = fields->String("input_prefix", &gap.before);
     if (!before) fields->Refuse("input_prefix", "a string: the text in front of the gap");
     const bool behind = fields->String("input_suffix", &gap.behind);
@@ -138,8 +138,8 @@ class ContentWriter final : public ReplyWriter {
  private:
   struct Choice {
     std::string prompt;
-    std::string text;               // Where it does not stream,
-    std::vector<TokenPart> tokens;  // and its tokens.
+    std::string text;               // The text of a reply that does not stream.
+    std::vector<TokenPart> tokens;  // The tokens of a reply that does not stream.
     bool has_new_line = false;
     Ending ending;
   };

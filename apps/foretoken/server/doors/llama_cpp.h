@@ -7,7 +7,7 @@ namespace foretoken::server {
 /// The completions of llama.cpp's own server.
 const Door& LlamaCppDoor();
 
-/// ... and what it calls infill: a gap in a text is filled.
+/// The infill of llama.cpp's server: a gap in a text is filled.
 const Door& LlamaCppInfillDoor();
 
 /// The body of /apply-template: the chat to be written out.

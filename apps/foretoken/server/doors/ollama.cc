@@ -261,8 +261,8 @@ class LineWriter final : public ReplyWriter {
   const ReplyHead head_;
   const Tokenizer* const tokenizer_;
   const bool chat_;
-  ChatAnswer answer_;           // Of a reply that does not stream.
-  std::vector<ChatPart> call_;  // That is not yet whole.
+  ChatAnswer answer_;           // For a reply that does not stream.
+  std::vector<ChatPart> call_;  // The call that is not yet whole.
   std::string logprobs_ = "[]";
   Ending ending_;
 };

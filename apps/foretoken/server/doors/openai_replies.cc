@@ -39,7 +39,7 @@ std::string CompletionLogprobs(const Tokenizer& tokenizer, std::span<const Token
     append(&token_logprobs, Dump(FiniteLogprob(part.logprobs.front().logprob)));
     OrderedJson top = OrderedJson::object();
     for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
-      // Of tokens that read alike the likeliest stays.
+      // The likeliest of tokens that read alike stays.
       top.emplace(TokenText(tokenizer, part.logprobs[i].token),
                   FiniteLogprob(part.logprobs[i].logprob));
     }
@@ -166,12 +166,12 @@ class EventWriter : public ReplyWriter {
   const bool shows_retrieved_;
   const decltype(ReplyHead::receipt) receipt_;
   const Tokenizer* tokenizer_;
-  std::string opening_;              // Of every event, up to the choice's index.
+  std::string opening_;              // The beginning of every event, up to the choice's index.
   std::vector<std::string> echoed_;  // Prompts whose log-probabilities are to come.
   std::vector<std::size_t> offsets_;
   std::vector<Ending> endings_;             // By choice.
-  std::vector<int> calls_;                  // Likewise, that have begun.
-  std::vector<std::vector<Token>> tokens_;  // Likewise, for receipts.
+  std::vector<int> calls_;                  // Calls that have begun, by choice.
+  std::vector<std::vector<Token>> tokens_;  // The tokens of each choice, for receipts.
 };
 
 // The reply to a request that does not stream and outlives it, whole at the end.
@@ -187,9 +187,9 @@ class ReplyBuilder : public ReplyWriter {
  private:
   struct Choice {
     std::string text;
-    ChatAnswer answer;  // Of a chat, in place of the text.
+    ChatAnswer answer;  // A chat's, in place of the text.
     std::vector<TokenPart> tokens;
-    std::size_t prompt_parts = 0;  // Of the tokens, those before the output.
+    std::size_t prompt_parts = 0;  // How many of the tokens stand before the output.
   };
 
   std::string ChoiceText(int index) const;

@@ -104,9 +104,9 @@ class ResponseWriter final : public ReplyWriter {
   struct OpenItemState {
     ChatPart::Kind kind = ChatPart::Kind::kContent;
     std::string id;
-    ToolShape shape;   // Of a call's function, as the client knows it,
-    int call = 0;      // ... and which of the calls it is.
-    std::string text;  // Of a tool that takes a text, as long as it is open, its arguments.
+    ToolShape shape;   // A call's function, as the client knows it.
+    int call = 0;      // Which of the calls it is.
+    std::string text;  // The arguments of a tool that takes a text, as long as it is open.
     std::string logprobs = std::string(kNone);  // As JSON: there may be very many.
   };
   // A member of an object that is JSON text already.
@@ -303,7 +303,7 @@ class ResponseWriter final : public ReplyWriter {
 
   const ApiRequest& request_;
   const ReplyHead head_;
-  const std::string suffix_;  // Of items' ids.
+  const std::string suffix_;  // The end of items' ids.
   const Tokenizer* const tokenizer_;
   // Items that are whole, and their text: with log-probabilities, which only that has.
   OrderedJson output_ = OrderedJson::array();

@@ -25,7 +25,8 @@ namespace foretoken::server {
 struct ServedModel {
   std::shared_ptr<LanguageModel> model;        ///< With a tokenizer.
   std::shared_ptr<DatastoreFolder> datastore;  ///< Null: there is none.
-  std::shared_ptr<DatastoreTenant> tenant;     ///< Of requests that name none; null likewise.
+  /// For requests that name none; null where there is no datastore.
+  std::shared_ptr<DatastoreTenant> tenant;
   std::unique_ptr<Engine> engine;
   std::vector<std::string> drafts;  ///< ModelSource::label of each, in kDraftModels' order.
   std::size_t longest_token = 0;    ///< Bytes of the vocabulary's longest.
@@ -95,8 +96,8 @@ class EngineThread {
   StatsRecorder stats_;
   std::vector<LiveRequest*> touched_;  // The engine's thread only.
 
-  std::atomic<std::int64_t> progress_ns_ =
-      0;  // Of the last step, or of work coming to an idle one.
+  // The time of the last step, or of work coming to an idle one.
+  std::atomic<std::int64_t> progress_ns_ = 0;
   std::atomic<int> sequences_ = 0;
 
   std::mutex register_mutex_;

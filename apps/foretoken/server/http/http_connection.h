@@ -147,8 +147,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpHead head_;
   std::shared_ptr<BodyCount> body_count_;
 
-  std::uint64_t requests_ = 0;            // That were answered.
-  std::optional<HttpExchange> exchange_;  // Of the request that is read or answered.
+  std::uint64_t requests_ = 0;            // Requests that were answered.
+  std::optional<HttpExchange> exchange_;  // The exchange of the request that is read or answered.
   Clock::time_point began_;               // When its head was whole.
   int status_ = 0;
   std::string note_;

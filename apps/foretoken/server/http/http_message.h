@@ -18,7 +18,7 @@ struct HttpHead {
   std::string query;  ///< As sent, without the question mark.
   HttpFields fields;
   std::string peer;  ///< The client's address, for logs.
-  std::string id;    ///< Of the request: the client's X-Request-Id, or one made here.
+  std::string id;    ///< The request's id: the client's X-Request-Id, or one made here.
   /// Who sends it, where the app's `screen` has noted that: a thing of the app's.
   std::shared_ptr<const void> client;
 
@@ -54,7 +54,7 @@ struct HttpLimits {
   std::size_t connections = 8192;        ///< More are answered 503 and closed.
   std::size_t head_bytes = 64 << 10;     ///< Request line and fields: else 431.
   std::size_t body_bytes = 4 << 20;      ///< Else 413.
-  std::size_t bodies_bytes = 256 << 20;  ///< Of all bodies being read and handled: else 503.
+  std::size_t bodies_bytes = 256 << 20;  ///< All bodies being read and handled together: else 503.
   double idle_seconds = 15;              ///< Between two requests of a connection.
   double head_seconds = 10;              ///< For a request's head to arrive whole: else 408.
   double request_seconds = 30;           ///< For all of a request: else 408.

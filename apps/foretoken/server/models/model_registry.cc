@@ -36,7 +36,7 @@ std::uint64_t AvailableMemory() {
   return std::numeric_limits<std::uint64_t>::max();
 }
 
-// Of the pool that its engine has for keys and values.
+// The size of the pool that its engine has for keys and values.
 std::uint64_t KvBytes(const ServedModel& served) {
   const EngineLimits limits = served.engine->limits();
   return served.model->facts().kv_bytes_per_token * static_cast<std::uint64_t>(limits.context) *
@@ -308,7 +308,7 @@ void ModelRegistry::Run() {
   }
 }
 
-// Those that were asked for first come first.
+// The model that was asked for first comes first.
 ModelRegistry::Slot* ModelRegistry::NextWanted() {
   Slot* next = nullptr;
   for (const auto& slot : shelf_->slots) {

@@ -23,7 +23,7 @@ namespace foretoken::server {
 /// How many models are kept loaded. One always may be, whatever it takes.
 struct RegistryLimits {
   int loaded = 0;           ///< 0: any number.
-  std::uint64_t bytes = 0;  ///< Of all that are loaded; 0: what memory the system has left.
+  std::uint64_t bytes = 0;  ///< Bytes of all that are loaded; 0: what memory the system has left.
   /// A model that nobody has used for so long is unloaded; 0: never for that.
   std::chrono::steady_clock::duration idle{0};
   /// Where there is one model only it still answers by its names alone, since others may be added.

@@ -53,7 +53,8 @@ struct ServerTotals {
   std::int64_t drafts = 0;  ///< Rounds that verified a proposal.
   std::int64_t draft_tokens = 0;
   std::int64_t accepted_tokens = 0;
-  std::int64_t lossy_tokens = 0;  ///< Of finished choices: accepted by a lossy rule only.
+  /// Tokens of finished choices that were accepted by a lossy rule only.
+  std::int64_t lossy_tokens = 0;
   /// Rounds in which `i + 1` tokens of the proposal, or more, were accepted.
   std::array<std::int64_t, kMaxProposal> accepted_at{};
   /// Speculation-cache lookups, and hits, after k accepted tokens.
@@ -65,16 +66,17 @@ struct ServerTotals {
   DurationBuckets request_time;
   RateWindow rate;
 
-  // Of the engine, as it stood after its last step.
+  // The engine's, as it stood after its last step.
   KvUsage kv;
   KvUsage recent_kv;
   int running = 0;
   int waiting = 0;
   std::int64_t passes = 0;
   std::int64_t rows = 0;
-  double target_seconds = 0;  ///< Of decoding rounds: in target passes,
-  double wait_seconds = 0;    ///< waiting for proposals,
-  double host_seconds = 0;    ///< and all else.
+  double target_seconds = 0;  ///< The time of decoding rounds in target passes.
+  /// The time of decoding rounds in which the target waits for proposals.
+  double wait_seconds = 0;
+  double host_seconds = 0;  ///< The rest of decoding rounds' time.
 };
 
 /// Counts on the engine's thread without locks, and publishes copies. The engine's thread calls

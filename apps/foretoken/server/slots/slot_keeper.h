@@ -22,7 +22,7 @@ struct SlotAction {
 /// What came of it.
 struct SlotOutcome {
   std::int32_t tokens = 0;  ///< Whose keys and values were saved, restored or erased.
-  std::uint64_t bytes = 0;  ///< Of the file.
+  std::uint64_t bytes = 0;  ///< The size of the file.
   double milliseconds = 0;
 };
 

@@ -15,7 +15,7 @@ Result<SlotAction> ReadSlotAction(std::string_view slot, std::string_view action
 /// What is answered when it is done.
 OrderedJson SlotOutcomeJson(const SlotAction& action, const SlotOutcome& outcome);
 
-/// ... and when it is not.
+/// The error that is answered when it is not done.
 ApiError SlotError(const Error& error);
 
 }  // namespace foretoken::server

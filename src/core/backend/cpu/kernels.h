@@ -52,13 +52,14 @@ struct AttentionState {
   int queries;
   int key_dim;
   int value_dim;
-  float scale;        // Of scores, with log2(e): the softmax works in powers of two.
-  float cap_inverse;  // Where cap is not 0, scores become cap * tanh(score * cap_inverse / 2)
-  float cap;          // before they are scaled.
-  void* q;            // Packed queries, 4 * queries * PadToChunk(key_dim) bytes.
-  float* out;         // [queries, PadToChunk(value_dim)], unnormalised.
-  float* sums;        // [queries, 16] partial sums of the softmax.
-  float* maxima;      // [queries], and room for 16 more.
+  float scale;        // The factor of scores, with log2(e): the softmax works in powers of two.
+  float cap_inverse;  // 2 * AttentionRule::scale / score_cap, where there is a cap.
+  // If not 0, scores become cap * tanh(score * cap_inverse / 2) before they are scaled.
+  float cap;
+  void* q;        // Packed queries, 4 * queries * PadToChunk(key_dim) bytes.
+  float* out;     // [queries, PadToChunk(value_dim)], unnormalised.
+  float* sums;    // [queries, 16] partial sums of the softmax.
+  float* maxima;  // [queries], and room for 16 more.
   // A query sees lanes [0, anchors) and [hidden, seen) of the current chunk, at least one.
   int anchors;
   std::int32_t* hidden;  // [queries]
@@ -100,7 +101,7 @@ struct AttentionKernels {
   /// Queries [begin, end) attend to the lanes of `chunk` that they see. `next`, if not null, is
   /// fetched from memory meanwhile.
   void (*attend)(const AttentionState& state, int begin, int end, KvChunk chunk, KvChunk next);
-  /// Of chunks without values only keys are stored, or copied.
+  /// Chunks without values have only keys stored, or copied.
   void (*store_kv)(const float* key, const float* value, int head_dim, KvChunk to, int lane);
   void (*copy_kv)(KvChunk from, int from_lane, int head_dim, KvChunk to, int to_lane);
   /// The first `value_dim` numbers of keys of `key_dim`, of all lanes, as a chunk has values.

@@ -97,7 +97,7 @@ void GroupMaxima(const float* x, int count, float* maxima) {
   }
 }
 
-// Of all operations: the table of an instruction set whose BF16 products are `Bf16Dot`.
+// The table of all operations for an instruction set whose BF16 products are `Bf16Dot`.
 template <typename Bf16Dot, typename F32Dot>
 constexpr Kernels MakeTable(const char* name) {
   return Kernels{

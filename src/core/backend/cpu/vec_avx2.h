@@ -117,7 +117,7 @@ struct Sums {
 };
 using Pairs = Sums;
 FT_INLINE Sums ZeroSums() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
-// Of integers of 8 bits.
+// Makes pairs of integers of 8 bits.
 FT_INLINE Pairs LoadPairs(const std::int8_t* p) {
   const auto* const from = reinterpret_cast<const __m128i*>(p);
   return {_mm256_cvtepi8_epi16(_mm_loadu_si128(from)),

@@ -95,7 +95,7 @@ FT_INLINE void LoadBf16Pairs(const char* p, Vec* even, Vec* odd) {
 using Sums = __m512i;
 using Pairs = __m512i;
 FT_INLINE Sums ZeroSums() { return _mm512_setzero_si512(); }
-// Of integers of 8 bits.
+// Makes pairs of integers of 8 bits.
 FT_INLINE Pairs LoadPairs(const std::int8_t* p) {
   return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }

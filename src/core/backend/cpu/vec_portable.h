@@ -149,7 +149,7 @@ struct Pairs {
   QuadInt second[4];
 };
 FT_INLINE Sums ZeroSums() { return {}; }
-// Of integers of 8 bits.
+// Makes pairs of integers of 8 bits.
 FT_INLINE Pairs LoadPairs(const std::int8_t* p) {
   Pairs pairs;
   for (int i = 0; i < 4; ++i, p += 8) {

@@ -103,7 +103,7 @@ std::int32_t DeltaWalk::AddChild(std::int32_t parent, std::int32_t slot) {
 std::int32_t DeltaWalk::NodeBefore(const RowPlace& row, std::span<const RowPlace> rows,
                                    std::int32_t trunk) {
   const std::int32_t shared = TrunkBefore(row);
-  // That the node of a position fills a block of the trunk.
+  // Notes that the node of a position fills a block of the trunk.
   const auto fill = [&](std::int32_t node, std::int32_t position) {
     if ((position + 1) % kBlockSize != 0 || position >= shared) return;
     At(node).filled_block = BlockOf(plan_->block_tables[row.sequence], position);
@@ -140,7 +140,7 @@ void DeltaWalk::Apply(const Node& node, std::int32_t state) {
 
 void DeltaWalk::Visit(std::int32_t node, std::int32_t state, std::int32_t kept) {
   for (;;) {
-    std::int32_t last = kNone;  // Of the children with children of their own.
+    std::int32_t last = kNone;  // The last of the children that have children of their own.
     for (std::int32_t child = At(node).first_child; child != kNone; child = At(child).sibling) {
       if (At(child).row != kNone) Add(Kind::kRow, state, At(child).row);
     }

@@ -36,9 +36,9 @@ struct DeltaStep {
 /// state. Blocks of the trunk that rows fill get their states.
 class DeltaWalk {
  public:
-  /// Of a layer of `store`, which forgets what rows write and counts what the steps will have
-  /// applied: every head is to do them. Steps name slots and blocks as the store does, whose
-  /// `places` are those of KvStore::DeltaPlaces.
+  /// Plans a pass through a layer of `store`, which forgets what rows write and counts what the
+  /// steps will have applied: every head is to do them. Steps name slots and blocks as the store
+  /// does, whose `places` are those of KvStore::DeltaPlaces.
   void Plan(const BatchPlan& plan, const std::int32_t* places, int layer, DeltaStore* store);
 
   std::span<const DeltaStep> steps() const { return steps_; }
@@ -74,15 +74,15 @@ class DeltaWalk {
   }
   std::int32_t Keep(std::int32_t number);
 
-  // Of the call.
+  // The call of Plan under way.
   const BatchPlan* plan_ = nullptr;
   const std::int32_t* places_ = nullptr;
   std::int8_t* applied_ = nullptr;
   std::vector<DeltaStep> steps_;
   int kept_states_ = 0;
-  // Of a sequence.
+  // The sequence under way.
   std::vector<Node> nodes_;              // The first stands for what all have in common.
-  std::vector<std::int32_t> row_nodes_;  // Of the rows so far.
+  std::vector<std::int32_t> row_nodes_;  // The nodes of the rows so far.
 };
 
 /// The slot of position `p` on the path to a row, among those of the store.

@@ -385,7 +385,7 @@ class PortableReference final : public Backend {
                                          : reference::Exp2(power);
   }
 
-  // Those of a block of positions, each times its weight.
+  // Adds the values of a block of positions, each times its weight.
   void AddValues(std::span<const float* const> values, int width, const float* weights,
                  std::vector<float>* sums) const {
     if (kv_format_ == KvFormat::kQ8_0) {

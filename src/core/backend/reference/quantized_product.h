@@ -18,7 +18,7 @@ struct InputBlock {
   float scale;
 };
 
-/// Likewise of 16 bits.
+/// A block of a row of inputs, as InputBlock, with values of 16 bits.
 struct WideBlock {
   std::array<std::int16_t, kInputBlock> values;
   float scale;

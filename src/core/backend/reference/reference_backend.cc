@@ -294,7 +294,7 @@ class ReferenceBackend final : public Backend {
     weighted_.assign(static_cast<std::size_t>(value_dim), 0.0);
     double largest = sink;
     double total = std::isinf(sink) ? 0 : 1;
-    // Those that it sees, in order: anchors, then its window.
+    // The positions that it sees, in order: anchors, then its window.
     const std::int32_t window = rule.WindowBegin(place.position);
     const std::int32_t anchors = std::min(rule.anchors, window);
     const std::int32_t seen = anchors + place.position + 1 - window;

@@ -23,7 +23,7 @@ std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, const std::int
 struct LayerKv {
   const float* keys;
   const float* values;         ///< Where the keys are, where those hold the values.
-  const std::int32_t* places;  ///< Of its blocks (KvStore::PlacesIn).
+  const std::int32_t* places;  ///< The places of its blocks (KvStore::PlacesIn).
 };
 LayerKv LayerOf(const KvStore& kv, int layer);
 

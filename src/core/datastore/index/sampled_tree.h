@@ -37,7 +37,7 @@ class SampledTree {
  private:
   struct Path {
     const void* text = nullptr;
-    std::uint32_t next = 0;  // Of the same node.
+    std::uint32_t next = 0;  // The next path of the same node.
   };
   struct Node {
     Token token = -1;

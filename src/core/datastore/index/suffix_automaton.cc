@@ -42,8 +42,9 @@ std::uint32_t SuffixAutomaton::Extend(Token token) {
 }
 
 // The state whose longest string is the longest of `from` and `token` behind it, which has
-// occurred: where that state has longer strings as well, which now occur less often, these part
-// with it.
+// occurred. If the state stands for longer strings as well, it is split: the new state takes the
+// strings of this length and shorter ones, which from now on may occur more often than the longer
+// ones.
 std::uint32_t SuffixAutomaton::StateBehind(std::uint32_t from, Token token) {
   const std::uint32_t longer = Follow(from, token);
   const std::uint32_t length = states_[from].length + 1;

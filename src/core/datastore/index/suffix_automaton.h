@@ -73,7 +73,7 @@ class SuffixAutomaton {
     Token token = -1;
     std::uint32_t from = 0;
     std::uint32_t to = 0;
-    std::uint32_t next = 0;  // Of the same state.
+    std::uint32_t next = 0;  // The next edge of the same state.
   };
 
   std::uint32_t AddState(const State& state);

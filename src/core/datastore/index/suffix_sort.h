@@ -11,8 +11,8 @@ namespace foretoken {
 
 /// The positions of a text in the order of what follows them.
 struct SuffixOrder {
-  LargeArray<std::uint32_t> suffixes;  ///< Of every token; separators start no suffix.
-  LargeArray<std::uint32_t> buckets;   ///< Those that start with token t: [buckets[t], [t + 1]).
+  LargeArray<std::uint32_t> suffixes;  ///< The suffixes of all tokens; separators start no suffix.
+  LargeArray<std::uint32_t> buckets;   ///< Suffixes that start with token t: [buckets[t], [t + 1]).
 };
 
 /// Whether suffix `a` comes before suffix `b` in the order of SortSuffixes, where both agree in

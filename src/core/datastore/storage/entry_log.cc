@@ -28,7 +28,8 @@ LogHeader HeaderFor(std::string_view fingerprint) {
   return header;
 }
 
-// Of a record's tokens; the seed makes the length part of it, so that zeros are no record.
+// The checksum of a record's tokens; the seed makes the length part of it, so that zeros are no
+// record.
 std::uint32_t RecordChecksum(std::span<const std::byte> tokens) {
   return XXH32(tokens.data(), tokens.size(), static_cast<std::uint32_t>(tokens.size()) + 1);
 }

@@ -27,12 +27,12 @@ class ArrivalDays {
  public:
   /// `arrivals` must outlive it.
   explicit ArrivalDays(std::span<const Arrivals> arrivals) : arrivals_(arrivals) {}
-  /// Of the next document; that of the last one where there are no more.
+  /// The day of the next document; that of the last one where there are no more.
   int Next();
 
  private:
   std::span<const Arrivals> arrivals_;
-  std::uint64_t given_ = 0;  // Of the first.
+  std::uint64_t given_ = 0;  // How many documents of the first of `arrivals_` were given.
 };
 
 /// What a datastore consists of at one moment. The file MANIFEST holds it as lines of text that end

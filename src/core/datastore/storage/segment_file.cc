@@ -38,7 +38,7 @@ struct Header {
   std::uint64_t documents;
   std::array<char, kFingerprintDigits> fingerprint;
   std::array<Section, 3> sections;  // Text, suffixes, buckets.
-  std::uint64_t checksum;           // Of the header's page with this field 0.
+  std::uint64_t checksum;           // The checksum of the header's page with this field 0.
 };
 static_assert(sizeof(Header) <= kPage && std::is_trivially_copyable_v<Header>);
 

@@ -48,7 +48,7 @@ TEST_F(Anpd, AdaptsToTheTextAsItGrows) {
   EXPECT_EQ(Propose(1, tokens, 1), std::vector<Token>{2});
   tokens.insert(tokens.end(), {3, 1, 3, 1});
   EXPECT_EQ(Propose(1, tokens, 1), std::vector<Token>{3});
-  // Of equals that which came last.
+  // Among equally frequent tokens the one that came last counts.
   EXPECT_EQ(Propose(2, std::vector<Token>{1, 2, 1, 3, 1}, 1), std::vector<Token>{3});
 }
 

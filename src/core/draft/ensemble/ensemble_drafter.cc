@@ -147,7 +147,7 @@ DraftContext EnsembleDrafter::ContextFor(const Member& member, const DraftContex
   context.lookahead = levels;
   context.max_nodes = std::min(whole.max_nodes, levels);
   if (ProposesTrees(member.id)) {
-    // Of what it retrieves; these have no levels of their own.
+    // A member that proposes trees of what it retrieves has no levels of its own.
     context.max_nodes = std::min(whole.max_nodes, kNodesOfLevel * levels);
     context.lookahead = std::min(whole.lookahead, context.max_nodes);
   } else if (whole.tree_width > 1) {

@@ -26,7 +26,7 @@ struct EnsembleMember {
 ///
 /// A member is asked for so many levels as are worth the time that it takes for one; where none is,
 /// or what was accepted of its proposals and of no earlier member's is not worth its time, for a
-/// few now and then. Its laws are fixed by the text, so it never tells any.
+/// few now and then. Its distributions are fixed by the text, so it never tells any.
 class EnsembleDrafter final : public Drafter {
  public:
   /// For so many sequences that are decoded together. `level_price`: what a member's level costs,
@@ -44,7 +44,7 @@ class EnsembleDrafter final : public Drafter {
 
  private:
   struct Member : EnsembleMember {
-    PathRecord record;   // Of all sequences.
+    PathRecord record;   // How often its proposals came true in all sequences.
     FadingSum level_ns;  // What a level of its proposals takes, for one sequence.
     // Tokens that came true by it first, each time that it was asked; at first as if many did.
     FadingSum worth{.sum = 32, .weight = 8};
@@ -60,10 +60,10 @@ class EnsembleDrafter final : public Drafter {
     int rounds_without = 0;
   };
   struct Slot {
-    std::size_t tokens = 0;   // Of the text that was proposed for last.
-    std::uint64_t round = 0;  // In which that was.
+    std::size_t tokens = 0;   // The length of the text that was proposed for last.
+    std::uint64_t round = 0;  // The round of that proposal.
     std::vector<OfMember> members;
-    PathMerge merge;  // Of the last proposals.
+    PathMerge merge;  // The paths of the last proposals.
     AgreementRecord agreements;
   };
 
@@ -84,11 +84,11 @@ class EnsembleDrafter final : public Drafter {
   const std::optional<double> level_price_;
   std::vector<Member> members_;
   SequenceSlots<Slot> slots_;
-  std::vector<DraftContext> asked_;  // Of one member.
-  AgreementRecord agreements_;       // Of all sequences.
+  std::vector<DraftContext> asked_;  // The contexts that one member is asked with.
+  AgreementRecord agreements_;       // The agreements in all sequences.
   std::uint64_t round_ = 0;
   std::int64_t round_began_ns_ = 0;
-  // Of rounds of late, all sequences together.
+  // The tokens and times of late rounds, all sequences together.
   FadingSum tokens_;
   FadingSum ns_;
 };

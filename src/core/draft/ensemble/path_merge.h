@@ -54,7 +54,7 @@ class PathMerge {
 
   std::vector<Node> nodes_;  // Parents before children; the root first.
   std::vector<std::int16_t> order_;
-  std::vector<std::int8_t> number_;  // Of each node, in the tree; -1: not there.
+  std::vector<std::int8_t> number_;  // The number of each node in the tree; -1: not there.
 };
 
 }  // namespace foretoken

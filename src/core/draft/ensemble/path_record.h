@@ -11,7 +11,8 @@ namespace foretoken {
 class PathRecord {
  public:
   static constexpr int kDepths = 8;  ///< Deeper ones count as the last.
-  static constexpr int kRanks = 4;   ///< Of siblings in their order; later ones count as the last.
+  /// Ranks of siblings in their order; later ones count as the last.
+  static constexpr int kRanks = 4;
 
   /// At `depth` = 1, 2 ... the text came to a node with so many children: of these, number `right`
   /// = 0, 1 ... was right, or none (-1).

@@ -15,8 +15,8 @@ namespace foretoken {
 /// target says behind its last level makes an n-gram of it. Not thread-safe; allocates nothing.
 class LookaheadWindow {
  public:
-  /// Of a sequence of these tokens, columns * levels <= kMaxProposal; `seed` draws the first
-  /// guesses from its text. Nothing changes where that is what the window is of already.
+  /// Makes the window that of a sequence of these tokens, columns * levels <= kMaxProposal; `seed`
+  /// draws the first guesses from its text. Does nothing if the window is that already.
   void Fit(std::span<const Token> tokens, std::uint64_t seed, int columns, int levels);
 
   /// The window as part of the tree: its first level is a chain below the root, and each of its
@@ -28,7 +28,8 @@ class LookaheadWindow {
   template <typename Found>
   void Observe(const VerifiedProposal& verified, TargetChoice* choice, Found&& found) {
     if (position_ != verified.tokens.size()) return;
-    std::array<Token, kMaxProposal> said;  // Of each column; -1: it was not verified.
+    // The target's token behind each column; -1: it was not verified.
+    std::array<Token, kMaxProposal> said;
     std::array<Token, kMaxProposal + 1> ngram;
     for (int j = 0; j < columns_; ++j) {
       const int node = LastNodeOf(j, *verified.proposal);
@@ -50,7 +51,7 @@ class LookaheadWindow {
   // Makes a column a piece of the text, from `level` on.
   void Draw(std::span<const Token> tokens, int column, int level);
 
-  std::size_t position_ = 0;  // Of the first guess: the sequence's tokens so far.
+  std::size_t position_ = 0;  // The position of the first guess: the sequence's tokens so far.
   std::uint64_t seed_ = 0;
   int columns_ = 0;                          // W
   int levels_ = 0;                           // K

@@ -26,7 +26,7 @@ class DraftKv {
   DraftKv& operator=(const DraftKv&) = delete;
 
   bool is_targets() const { return !own_.has_value(); }
-  /// Of the target's once it was shown.
+  /// Where the keys and values lie: the draft's own store, or the target's, once it was shown.
   KvStore& store() { return own_.has_value() ? own_->store : *target_; }
   KvMemory memory() { return {.backend = &model_->backend(), .store = &store()}; }
 

@@ -168,7 +168,7 @@ void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
     const bool keeps = !draft.reads_features() && ranked && tree.has_own_row(node);
     if (keeps) kept.push_back(static_cast<std::int8_t>(node));
   }
-  // Of a tree of which a part was verified it may have the last token's row, too. Its ranking goes
+  // If only a part of the tree was verified, the last token may have its row, too. Its ranking goes
   // with the tree, so that the row is computed again.
   if (!kept.empty() && kept.size() == tokens.size()) kept.resize(kept.size() - 1);
   // The target has kept what was accepted, and shows it.

@@ -45,7 +45,7 @@ struct DraftModel {
   std::int64_t mask_steps_left = 0;
   DraftDraw draw;
   ForwardBatch batch;
-  SaidRows said;  ///< Of the latest pass over `batch`.
+  SaidRows said;  ///< The results of the latest pass over `batch`.
 
   /// Work on grammars' masks from here on, until this is called again: a mask may take far longer
   /// than a pass. Where it is not enough, drafting ends.
@@ -85,8 +85,9 @@ struct DraftModel {
   }
 
   OutcomePredictor outcomes = OutcomePredictor::OfAllSequences();  ///< Taught by every trunk.
-  /// Likewise, of trees that grow best first, at T = 0 and above: where the target takes its
-  /// likeliest token the draft is right more often than its odds say, else about as often.
+  /// The chances of candidates in trees that grow best first, at T = 0 and above, taught by every
+  /// trunk: where the target takes its likeliest token the draft is right more often than its odds
+  /// say, else about as often.
   ChanceTable greedy_chances{2};
   ChanceTable noisy_chances{1};
 };
@@ -98,9 +99,10 @@ using TreeNodes = StaticVector<std::int8_t, kMaxProposal + 1>;
 /// them (drafted here or elsewhere), what the draft says after each of its nodes, and what the
 /// sequence's outcomes have taught.
 ///
-/// Where the draft reads features, rows of committed tokens have what the target has kept; those of
-/// nodes, where the target has not run yet, what the draft's own row of their parent has left. What
-/// is committed is therefore computed again, with the true features.
+/// Where the draft reads features, the row of a committed token reads what the target has kept, and
+/// the row of a node, where the target has not run yet, reads the state that the draft's own row of
+/// the node's parent has left. Once tokens are committed, their rows are therefore computed again,
+/// with the target's features.
 class DraftTrunk {
  public:
   /// Before the first tokens: the predictor begins with what the draft's other sequences have
@@ -168,19 +170,20 @@ class DraftTrunk {
   /// Where the draft says several positions in a pass: behind the rows of committed tokens adds
   /// those that say `depths` of them. They lie where nodes do, and are never kept.
   void AppendMaskRows(int depths, RowPlacer* placer, ForwardBatch* batch) const;
-  /// Whether rows of tokens leave nothing behind their pass (DraftModel::reads_context).
+  /// Whether the draft writes no keys and values for rows of tokens, so that none need be taken
+  /// back (DraftModel::reads_context).
   bool keeps_no_rows() const { return context_; }
-  /// Of all rows of a block that begins at the root: where heads read it, what the target has kept
-  /// of the position before the root.
+  /// The feature of all rows of a block that begins at the root: where heads read it, what the
+  /// target has kept of the position before the root.
   RowFeature FeatureOfBlock() const {
     const bool read = feature_.head_for_each_row() && root() > 0;
     return {.kept = read ? features.At(root() - 1) : nullptr};
   }
-  /// The place of such a row: heads are at the position whose feature they read.
+  /// The place of a block's row: heads are at the position whose feature they read.
   RowPlace PlaceOfBlock(const RowPlace& usual, RowPlacer* placer) const {
     return feature_.head_for_each_row() ? placer->Committed(std::max(0, root() - 1)) : usual;
   }
-  /// That of node 0.
+  /// The last committed token: node 0.
   Token last_token() const { return committed_.back(); }
   /// Adds the row of a node below the root, whose ancestors have their KV or come before it in the
   /// batch.
@@ -220,18 +223,21 @@ class DraftTrunk {
     tree.Assign(proposed);
     if (!context_) tree.SetRow(0, 0);
   }
-  /// The same of the state that the row has left, where the draft reads features.
+  /// Keeps the state that the row of `node` has computed. Does nothing unless the draft reads
+  /// features.
   void TakeState(int node, const float* state) { left.Keep(node, state); }
 
   SequenceKv kv;
   DraftTree tree;  ///< A node's row is the node's own number.
-  /// Along which trees grow that are sent meanwhile, so that nothing can be taken back, and `tree`
-  /// where there is no `best_first`.
+  /// The shape of trees that are sent while they grow, so that nothing can be taken back, and of
+  /// `tree` where there is no `best_first`.
   TreeShape shape;
   std::optional<BestFirst> best_first;
-  std::vector<Ranking> rankings = std::vector<Ranking>(kMaxProposal + 1);  ///< Of ranked nodes.
-  LeftStates left;  ///< Of ranked nodes, where the draft reads features.
-  /// Likewise. Of committed positions, before their rows are to be computed.
+  /// The rankings of ranked nodes.
+  std::vector<Ranking> rankings = std::vector<Ranking>(kMaxProposal + 1);
+  LeftStates left;  ///< The states that ranked nodes have left, where the draft reads features.
+  /// The features of committed positions whose rows are not computed yet, where the draft reads
+  /// features.
   PendingFeatures features;
   OutcomePredictor predictor;
 
@@ -241,7 +247,8 @@ class DraftTrunk {
 
   std::vector<Token> committed_;
   int tokens_without_row_ = 0;
-  int most_nodes_ = kMaxProposal;  // Of a tree; in the target's KV, of one by the plan.
+  // The most nodes of a tree; in the target's KV, those of one by the plan.
+  int most_nodes_ = kMaxProposal;
   bool draws_ = false;
   bool context_ = false;    // DraftModel::reads_context
   bool confident_ = false;  // MarkovSpec::confidence
@@ -254,9 +261,9 @@ TreeNodes WantedAt(const DraftTree& tree, const TreeShape& shape, int depth);
 
 /// What the draft says after committed tokens and the request's path, from their row: its best
 /// tokens. Of a draft that says how likely its first token is to be accepted, these are that one's
-/// odds. Where there is a `law`, for rejection verification: children drawn from a law, then
-/// candidates for the bonus token; `law` gets the law, valid until the next row is ranked. Nothing
-/// where that takes more work on a mask than is allowed.
+/// odds. Where there is a `law`, for rejection verification: children drawn from a distribution,
+/// then candidates for the bonus token; `law` gets the distribution, valid until the next row is
+/// ranked. Nothing where that takes more work on a mask than is allowed.
 Ranking RankRow(DraftModel& draft, const SaidRow& said, const SamplingParams& sampling,
                 const TokenHistory& history, const RankRequest& request,
                 std::span<const TokenProbability>* law = nullptr);

@@ -123,7 +123,8 @@ StaticVector<std::int8_t, kMaxProposal + 1> DraftTree::KeepBest(const BestFirst&
   const Candidates best = Best(rule, rankings);
   StaticVector<std::int8_t, kMaxProposal + 1> origins;
   origins.push_back(0);
-  std::array<std::int8_t, kMaxProposal + 1> number{};  // Of ranked nodes, in the new tree.
+  // The number of each ranked node in the new tree.
+  std::array<std::int8_t, kMaxProposal + 1> number{};
   const DraftTree old = *this;
   proposal_.Clear();
   nodes_.resize(1);

@@ -100,7 +100,7 @@ class BestFirstTest : public testing::TestWithParam<int> {
 
 TEST_P(BestFirstTest, KeepsTheLikeliestOfAllThatWereExpanded) {
   int passes = 0;
-  std::vector<double> candidates;  // Of nodes that were dropped too.
+  std::vector<double> candidates;  // The chances of all candidates, those of dropped nodes too.
   for (std::vector<int> ranked = RankWanted(); !ranked.empty(); ranked = RankWanted()) {
     ++passes;
     for (const int node : ranked) {
@@ -149,7 +149,7 @@ TEST(DraftTree, OfNoDepthHasNoNodes) {
   EXPECT_EQ(tree.KeepBest(rule, std::span(&ranking, 1)).size(), 1U);
 }
 
-// Of a chain of five, whose average node is accepted with 0.8.
+// The expectations of a chain of five whose average node is accepted with 0.8.
 class ExpectTest : public testing::Test {
  protected:
   ExpectTest() {

@@ -20,7 +20,8 @@ void DraftDraw::AddNoise(const RankRequest& request, std::span<const TokenProbab
   const std::uint64_t position = request.root + request.path.size() + 1;
   for (std::size_t i = 0; i < scored_.size(); ++i) {
     Scored& scored = scored_[i];
-    // After a rejection the bonus comes from what the law drawn from leaves of the target's.
+    // After a rejection the bonus comes from what the distribution drawn from leaves of the
+    // target's.
     if (request.children > 0) scored.score *= ResidualShare(law[i].probability / scored.score);
     const std::uint32_t draw = PhiloxDraw(
         request.seed, position, static_cast<std::uint32_t>(scored.token), NoisePurpose::kSampling);

@@ -17,7 +17,7 @@ struct RankRequest {
   std::span<const Token> path;  ///< From there to the node.
   int children = 1;             ///< Tokens to propose; 0 at a leaf.
   int candidates = 0;           ///< Likely bonus tokens, besides those.
-  // Of tokens that are drawn, for rejection verification.
+  // The members below are for tokens that are drawn, for rejection verification.
   std::uint64_t seed = 0;
   int fanout = 0;        ///< F of Definition 14.
   double saguaro_c = 1;  ///< C of Definition 14.
@@ -27,13 +27,13 @@ struct RankRequest {
 /// Children, then candidates for the bonus token.
 using DrawnTokens = StaticVector<Token, kMaxRanking>;
 
-/// What the draft says after a node: children drawn from its law, and the tokens likeliest to be
-/// the bonus token there. Holds scratch memory only.
+/// What the draft says after a node: children drawn from its distribution, and the tokens likeliest
+/// to be the bonus token there. Holds scratch memory only.
 class DraftDraw {
  public:
   /// `likeliest` are the draft's likeliest tokens as Sampler::LikeliestTokens gives them; becomes
-  /// the law that the children were drawn from. Returns the children in the order of their draws,
-  /// then the candidates, best first; fewer where the law has no more.
+  /// the distribution that the children were drawn from. Returns the children in the order of their
+  /// draws, then the candidates, best first; fewer where the distribution has no more.
   DrawnTokens Draw(const RankRequest& request, std::span<TokenProbability> likeliest);
 
  private:

@@ -46,7 +46,8 @@ TEST(DraftDraw, CandidatesAreOthersThanTheDrawnInTheOrderAskedFor) {
     std::erase(others, drawn);
     EXPECT_TRUE(std::equal(ranking.begin() + 1, ranking.end(), others.begin(), others.end()));
 
-    // At a leaf the best candidate is the draft's own choice by shared noise: a draw from its law.
+    // At a leaf the best candidate is the draft's own choice by shared noise: a draw from its
+    // distribution.
     law = Likeliest();
     ++best[draw.Draw({.children = 0, .candidates = 1, .seed = seed}, law)[0]];
   }

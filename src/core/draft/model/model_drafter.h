@@ -36,7 +36,7 @@ class ModelDrafter final : public Stage {
  private:
   struct Slot {
     DraftTrunk trunk;
-    std::int32_t settled = 0;  // Of the trunk's tokens, those that nobody takes back.
+    std::int32_t settled = 0;  // How many of the trunk's tokens nobody takes back.
     std::vector<Token> text;   // With what is drafted, for the helper.
   };
   DraftTrunk& TrunkOf(const DraftContext& context) { return slots_.For(context.sequence).trunk; }
@@ -51,7 +51,7 @@ class ModelDrafter final : public Stage {
   // The pass just made took that long.
   void ObservePass(std::int64_t ns);
   // Ranks the candidates after every node that the pass just made says something of, or draws them
-  // and sets their law.
+  // and sets their distribution.
   void TakeRows(std::span<DraftContext> contexts, Logits logits);
   // The same, where the rows behind a chain's last node are those of guesses.
   void TakeGuessedRows(std::span<DraftContext> contexts, Logits logits);
@@ -63,9 +63,9 @@ class ModelDrafter final : public Stage {
     int depth;  // Below that root.
   };
   void Ask(std::span<const DraftContext> contexts, const Asked& asked);
-  // Of all nodes that were asked for.
+  // Takes the answers for all nodes that were asked for.
   void TakeAnswers(std::span<DraftContext> contexts);
-  // Those after one node of context number `i`.
+  // The ranking after one node of context number `i`.
   Ranking Rank(const DraftContext& context, int i, const Proposal& proposal, int node,
                const SaidRow& said);
   int WidthOf(const DraftContext& context) const {
@@ -79,9 +79,9 @@ class ModelDrafter final : public Stage {
   // Contexts with rows in the current pass, and the nodes that drafting rows are of, in order.
   std::vector<int> drafting_;
   std::vector<TreeNodes> nodes_;
-  std::vector<std::int64_t> firsts_;  // Of each of `drafting_`, its first row of logits.
+  std::vector<std::int64_t> firsts_;  // The first row of logits for each of `drafting_`.
   std::vector<Asked> asked_;
-  std::vector<int> drafted_;  // Of each context, its last tokens that are not committed.
+  std::vector<int> drafted_;  // How many of each context's last tokens are not committed.
   std::int64_t passes_ = 0;
 
   std::unique_ptr<Stage> helper_;

@@ -26,7 +26,7 @@ class PendingFeatures {
   void Append(std::span<const BFloat16> numbers) {
     numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());
   }
-  /// Those of the positions up to `end` that are not there yet.
+  /// Appends the features of the positions up to `end` that are not there yet.
   void Append(const TapRows& taps, std::int32_t end) {
     for (std::int32_t position = this->end(); position < end; ++position) {
       Append({taps.At(position), width_});

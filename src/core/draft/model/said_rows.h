@@ -30,7 +30,7 @@ class SaidRows {
   /// Makes room for so many nodes asked for at a time.
   void Reserve(std::size_t nodes) { rows_.reserve(nodes); }
 
-  /// Of a pass over `batch` that has just been made. Nothing is asked for yet.
+  /// Begins with a pass over `batch` that has just been made. Nothing is asked for yet.
   void Begin(const ForwardBatch& batch, Logits logits) {
     pass_ = logits;
     pass_rows_ = std::ranges::count_if(batch.rows, &ForwardRow::wants_logits);

@@ -29,7 +29,7 @@ class AllowedTokens {
   /// where there is no grammar, or the mask takes more.
   bool Look(const TokenHistory& history, std::span<const Token> path, std::int64_t* steps);
 
-  /// Of the last mask: whether it lets the token follow.
+  /// Whether the last mask lets the token follow.
   bool Allows(Token token) const;
   /// The ways on, longest token first of each: where a grammar forces a text, it allows every token
   /// that the text begins with, and what models write is nearly always the longest. Tokens that

@@ -8,8 +8,10 @@ namespace foretoken {
 namespace {
 
 constexpr std::size_t kLongest = 4;  // Tokens that make a place certain enough.
-constexpr std::size_t kAhead = 512;  // From where it was lost: what may have been left out,
-constexpr std::size_t kBehind = 64;  // or is written once more.
+// How far ahead of the lost place to look: something may have been left out.
+constexpr std::size_t kAhead = 512;
+// How far behind the lost place to look: something may be written once more.
+constexpr std::size_t kBehind = 64;
 constexpr std::size_t kLeastCopied = 2;
 constexpr std::size_t kShortFar = 2;  // Anywhere in the text a single token says too little.
 

@@ -190,7 +190,7 @@ class ProtocolDrafter : public Drafter {
   const std::function<std::vector<Token>(std::string_view)> tokens_of_;
   AllowedTokens allowed_;
   std::int64_t steps_ = 0;
-  std::vector<Token> text_;  // Of the context, with what is proposed.
+  std::vector<Token> text_;  // The context's text and what is proposed behind it.
   // What the grammar forces, and the path to it, in the longest tokens.
   std::vector<Token> path_;
   std::vector<Token> forced_;

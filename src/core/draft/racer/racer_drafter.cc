@@ -56,7 +56,7 @@ class RacerDrafter : public Drafter {
     Token token;
     int parent;
   };
-  // Of equally frequent ones the nearer comes first, then that of the longer match.
+  // Among equally frequent candidates the nearer one comes first, then the one of the longer match.
   static bool Later(const Candidate& a, const Candidate& b) {
     if (a.count != b.count) return a.count < b.count;
     if (a.depth != b.depth) return a.depth > b.depth;

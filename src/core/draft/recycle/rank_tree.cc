@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostNodes = 1024;
 
-// That the r-th successor comes true.
+// The assumed chance that the target takes the successor of this rank, which counts from 0.
 double Chance(int rank) { return 0.6 / ((rank + 1) * (rank + 1)); }
 
 struct RankedNode {
@@ -69,7 +69,8 @@ RankTree HalvingTree(int nodes) {
 void AppendRanks(const RankTree& tree, const SuccessorMatrix& matrix, const DraftContext& context) {
   FT_CHECK(tree.size() < kMostNodes);
   Proposal* const proposal = context.proposal;
-  // Of each node of the tree, that of the proposal; -1: its token is not known, or it is too deep.
+  // The node of the proposal for each node of the tree; -1: its token is not known, or it is too
+  // deep.
   std::array<std::int8_t, kMostNodes> places;
   places[0] = 0;
   for (std::size_t i = 0; i < tree.size(); ++i) {

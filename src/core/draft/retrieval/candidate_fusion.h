@@ -16,15 +16,15 @@ namespace foretoken {
 struct CandidateSource {
   std::variant<const TokenTree*, SampledTree*, const SuffixAutomaton*> tree;
   std::uint32_t node = 0;
-  double scale = 1;     ///< Of a child's frequency.
-  double discount = 1;  ///< Of every further level.
+  double scale = 1;     ///< The factor of a child's frequency.
+  double discount = 1;  ///< The factor of every further level.
   int kind = 0;         ///< The caller's, for CandidateScore.
 };
 
 /// What was thought of a candidate when it was proposed.
 struct CandidateScore {
   double probability = 0;  ///< Pseudo-probability: that it and all above it come true.
-  int kind = 0;            ///< Of the source that had it first.
+  int kind = 0;            ///< The kind of the source that had it first.
 };
 
 /// Algorithm 3 of the SSSD paper: merges candidates of several sources into one tree, likeliest
@@ -40,7 +40,7 @@ class CandidateFusion {
   void Fuse(std::span<const CandidateSource> sources, int most, Proposal* proposal,
             std::span<const double> least = {});
 
-  /// Of the last proposal's tokens, in their order.
+  /// The scores of the last proposal's tokens, in their order.
   std::span<const CandidateScore> scores() const { return scores_; }
 
  private:

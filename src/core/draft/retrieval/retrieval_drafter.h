@@ -17,8 +17,8 @@ class RetrievalDrafter : public Drafter {
   void Propose(std::span<DraftContext> contexts) override;
   void Forget(SequenceId sequence) override;
 
-  /// Of the last context's candidates as retrieved, in their order: the proposal's where rows have
-  /// no price.
+  /// The scores of the last context's candidates as retrieved, in their order: the proposal's where
+  /// rows have no price.
   std::span<const CandidateScore> scores() const { return retriever_.scores(); }
 
  private:
@@ -26,7 +26,7 @@ class RetrievalDrafter : public Drafter {
 
   SequenceTries tries_;
   Retriever retriever_;
-  TrackRecord record_;  // Of all sequences.
+  TrackRecord record_;  // How often candidates came true in all sequences.
   std::unordered_map<SequenceId, Forecast> forecasts_;
   std::vector<double> least_;
 };

@@ -21,8 +21,8 @@ class Retriever {
   void Propose(const InputTrie* input, SegmentList segments, std::span<const Token> context,
                int speculation_length, Proposal* proposal, std::span<const double> least = {});
 
-  /// Of the last proposal's tokens, in their order. Their kind is 0 for the datastore's, else the
-  /// length of the match in the input.
+  /// The scores of the last proposal's tokens, in their order. Their kind is 0 for the datastore's,
+  /// else the length of the match in the input.
   std::span<const CandidateScore> scores() const { return fusion_.scores(); }
 
  private:

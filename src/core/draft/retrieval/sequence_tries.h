@@ -21,7 +21,7 @@ class SequenceTries {
  private:
   struct Followed {
     std::unique_ptr<InputTrie> trie;
-    std::size_t tokens = 0;  // That the trie has seen.
+    std::size_t tokens = 0;  // How many tokens the trie has seen.
   };
 
   std::unordered_map<SequenceId, Followed> followed_;

@@ -85,7 +85,7 @@ class Forecast {
 
  private:
   std::size_t position_ = 0;
-  std::size_t depth_ = 0;  // Of the deepest candidate.
+  std::size_t depth_ = 0;  // The depth of the deepest candidate.
   Proposal proposal_;
   StaticVector<CandidateScore, kMaxProposal> scores_;
 };

@@ -53,7 +53,7 @@ class StageWorth {
       row_.Add((each / PassNs() - 1) * sequences / (rows - sequences));
     }
   }
-  /// Of an answer `right` tokens came true, and whether another one did not.
+  /// In an answer `right` tokens came true, and perhaps another one did not (`wrong`).
   void ObserveAnswer(int right, bool wrong) {
     alpha_.Fade(kKeep);
     alpha_.Add(right > 0 || wrong ? static_cast<double>(right) / (right + (wrong ? 1 : 0)) : 0,
@@ -76,7 +76,7 @@ class StageWorth {
   std::optional<double> token_passes_;
   FadingMean alpha_{0.6, 4};
   FadingSum token_ns_;
-  FadingSum pass_ns_;       // Of passes without guesses.
+  FadingSum pass_ns_;       // The time of passes without guesses.
   FadingMean row_{0.1, 1};  // What a guess's row adds to one, as a share of it.
   int rounds_without_ = 0;
 };

@@ -36,7 +36,7 @@ class SuffixDrafter : public Drafter {
  private:
   // A sequence in flight.
   struct Text {
-    SuffixAutomaton automaton;  // Of prompt and output.
+    SuffixAutomaton automaton;  // Holds prompt and output.
     std::size_t tokens = 0;
   };
   // Outputs of ended sequences; when the younger are enough to fill one, the older go.

@@ -14,7 +14,7 @@ class Suffix : public testing::Test {
   Tokens Propose(SequenceId sequence, const Tokens& tokens, int most = 63,
                  std::uint64_t scope = 0) {
     proposal_.Clear();
-    proposal_.Extend(7);  // Of the round before.
+    proposal_.Extend(7);  // The proposal of the round before.
     DraftContext context = {.sequence = sequence,
                             .tokens = tokens,
                             .scope = scope,

@@ -35,12 +35,12 @@ class TextDrafter final : public Drafter {
   const ProposalSource source_;
   const int vocabulary_;  // The target's.
   std::shared_ptr<const TextLink> link_;
-  ModelDrafter drafter_;  // Of the draft's own tokens.
+  ModelDrafter drafter_;  // Drafts in the draft's own tokens.
   const SamplingParams greedy_;
   const TokenHistory history_;  // Empty: nobody's penalties are about the draft's tokens.
   SequenceSlots<Slot> slots_;
   std::vector<DraftContext> asked_;  // In the draft's tokens.
-  std::vector<int> open_;            // Of each, its last tokens that may change.
+  std::vector<int> open_;            // How many of the last tokens of each of `asked_` may change.
 };
 
 }  // namespace foretoken

@@ -29,7 +29,7 @@ int OtherRows(const RunningSet& running, const Sequence& sequence) {
   int rows = 0;
   for (const auto& other : running) {
     if (other.get() == &sequence || other->finish.has_value()) continue;
-    // Those that do not speculate ahead propose later: likely as much as they just did.
+    // Sequences that do not speculate ahead propose later: likely as much as they just did.
     rows += 1 + (other->opened ? other->proposal : other->verified).size();
   }
   return rows;
@@ -162,7 +162,7 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
     if (sequence->alone) continue;        // A draft might write keys beside its own, too.
     const auto batch = static_cast<int>(running.size());
     contexts_.push_back(ContextFor(drafter, batch, sequence.get()));
-    // Of others the members may be draft models.
+    // Drafters that are made of others may have draft models among them.
     const bool drafts = IsDraftModel(drafter) || InfoOf(drafter).needs == DrafterNeeds::kDrafters;
     if (drafts) OfferKv(sequence.get(), &contexts_.back());
   }
@@ -254,7 +254,7 @@ DraftContext Drafters::ContextFor(DrafterId drafter, const SpeculationPlan& plan
   const bool shapes_itself = Retrieves(plan.mode) || HasWindow(plan.mode);
   const int longest = shapes_itself ? nodes : plan.lookahead;
   if (sequence->draws) sequence->laws.Clear();  // A preempted sequence may still have some.
-  // A drafter whose proposals follow from the text has no laws to tell.
+  // A drafter whose proposals follow from the text has no distributions to tell.
   const bool tells_laws = sequence->draws && InfoOf(drafter).law == ProposalLaw::kDrawn;
   return {.sequence = sequence->id,
           .tokens = sequence->tokens,

@@ -47,9 +47,10 @@ class RetrievalBudget {
   int max_nodes_;
   int knee_rows_;
   std::optional<RowPrice> row_price_;  // Where the target's passes were measured.
-  std::vector<double> prices_;         // Of this round, by a proposal's tokens.
+  // The prices of a proposal's first, second ... token in this round.
+  std::vector<double> prices_;
   std::vector<double> prices_beside_;
-  RetrievalWorth worth_{0.2};  // Of asking in mode sssd.
+  RetrievalWorth worth_{0.2};  // The worth of asking in mode sssd.
   bool asked_ = false;         // In this round, in mode sssd at a price.
 };
 
@@ -122,11 +123,13 @@ class Drafters {
   const int vocabulary_;
   const TargetRoom target_;
   DraftersById before_;
-  ByDrafter<bool> has_{};        // Of these, however often one is exchanged: other threads ask.
-  DraftersById on_miss_;         // Fallbacks.
-  RetrievalDrafter* retrieval_;  // ... of which this one also tells of likely outcomes.
+  // Which drafters `before_` has, however often one is exchanged: other threads ask.
+  ByDrafter<bool> has_{};
+  DraftersById on_miss_;                // Fallbacks.
+  RetrievalDrafter* retrieval_;         // The one of `on_miss_` that also tells of likely outcomes.
   std::vector<DraftContext> contexts_;  // Reused between rounds.
-  SamplingParams greedy_;               // Likewise.
+  // A sequence's sampling at temperature 0; reused between rounds.
+  SamplingParams greedy_;
 };
 
 }  // namespace foretoken

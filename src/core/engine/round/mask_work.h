@@ -12,18 +12,18 @@ namespace foretoken {
 // then made over several, which its sequence sits out while the others go on. A step is about 10
 // ns.
 
-/// In a round, on the masks that its next tokens are chosen under.
+/// Steps in a round on the masks that its next tokens are chosen under.
 inline constexpr std::int64_t kRoundMaskSteps = 1 << 18;
-/// ... of which a sequence has so many, whatever the others need.
+/// Steps out of kRoundMaskSteps that each sequence has, whatever the others need.
 inline constexpr std::int64_t kLeastMaskSteps = 1 << 12;
-/// In a round, on masks behind proposals.
+/// Steps in a round on masks behind proposals.
 inline constexpr std::int64_t kProposalMaskSteps = 1 << 17;
 
 /// Before the pass: works on the masks of the running sequences' next tokens. Those whose mask is
 /// not done await it (`awaits_mask`); those whose grammar is too ambiguous to go on are finished.
 void PrepareMasks(const RunningSet& running);
 
-/// Of kProposalMaskSteps, what one of `sequences` has.
+/// The share of kProposalMaskSteps that each of `sequences` has.
 std::int64_t ProposalMaskSteps(std::size_t sequences);
 
 }  // namespace foretoken

@@ -15,8 +15,8 @@ using RunningSet = std::vector<std::unique_ptr<Sequence>>;
 /// What the parts of a round hand to each other, besides what each sequence holds of its own: who
 /// shares the target's pass, and how long things took. One object serves all rounds.
 struct Round {
-  std::vector<Sequence*> pass;  ///< Of the target, oldest first.
-  int rows = 0;                 ///< Of that pass.
+  std::vector<Sequence*> pass;  ///< The sequences of the target's pass, oldest first.
+  int rows = 0;                 ///< The rows of the target's pass.
   bool prefills = false;        ///< Some sequence computes other tokens than its last one.
   bool disturbed = false;       ///< Other programs held the pass up: its time teaches nothing.
 

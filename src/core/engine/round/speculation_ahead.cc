@@ -13,7 +13,7 @@ constexpr std::int64_t kChainWaitNs = 200'000;
 constexpr std::int64_t kLongestWaitNs = 50 * kChainWaitNs;
 
 // Cuts a proposal of the speculator to what can be emitted. Of one that was drawn the leading nodes
-// stay whose laws have arrived: which these are never depends on the draws.
+// stay whose distributions have arrived: which these are never depends on the draws.
 void FitProposal(Sequence* sequence) {
   Proposal& proposal = sequence->proposal;
   if (!sequence->draws) {

@@ -62,7 +62,7 @@ class SpeculationAhead {
   std::unique_ptr<SpeculatorClient> speculator_;
   const TapStore* taps_;
   TapPart part_;
-  RetrievalWorth worth_{0.1};  // Of asking retrieval for the speculation cache.
+  RetrievalWorth worth_{0.1};  // The worth of asking retrieval for the speculation cache.
   Proposal retrieved_;         // Reused between rounds.
 };
 

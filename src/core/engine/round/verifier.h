@@ -50,13 +50,13 @@ class Verifier {
   Outcome ByRejection(Logits logits, std::int64_t mask_steps, Sequence* sequence);
   // -1: the logits have no finite maximum.
   Token Choose(Logits logits, int node, const Sequence& sequence);
-  // The target's law behind a node; of a greedy sequence at temperature 1.
+  // The target's distribution behind a node; of a greedy sequence at temperature 1.
   std::span<const float> LawAt(Logits logits, int node, const Sequence& sequence);
   // The token of a child that the lossy rule accepts although `choice` is what the target chose
   // there; else `choice`.
   Token Relax(Logits logits, int node, Token choice, Sequence* sequence);
   // The child of `node` that the judge approves most, if it approves one enough, among those that
-  // `p`, the law there, leaves possible; 0: none.
+  // `p`, the distribution there, leaves possible; 0: none.
   int MostApprovedChild(int node, std::span<const float> p, const Sequence& sequence) const;
   // What is chosen at a node with the logit of the scripted answer's next token far above all
   // others; behind the answer's end `choice`.

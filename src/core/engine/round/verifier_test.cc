@@ -157,7 +157,7 @@ TEST_F(VerifierTest, ALossyRuleTakesWhatIsLikelyEnough) {
   EXPECT_THAT(std::vector<int>(sequence_->lossy.begin(), sequence_->lossy.end()),
               testing::ElementsAre(0));
   EXPECT_THAT(verify({.kind = Lossy::kTopKRelaxed, .top_k = 1}), testing::ElementsAre(9));
-  // The law is that after the sampler's options: what they leave out is not accepted.
+  // The distribution is that after the sampler's options: what they leave out is not accepted.
   sequence_->request.sampling.logit_bias = {{4, -100.0F}};
   EXPECT_THAT(verify(relaxed), testing::ElementsAre(9));
   sequence_->request.sampling.logit_bias.clear();

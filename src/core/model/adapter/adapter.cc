@@ -27,9 +27,9 @@ struct AdaptedPart {
   std::int64_t rotated = 0;  // Its leading outputs that are heads which are rotated.
 };
 
-// Of attention that has none of its own, or whose keys are values, those of keys are none; nor are
-// queries where their tensor has gates too. Of latent attention the output projection is all there
-// is, of a recurrent layer what follows.
+// Attention whose keys are another layer's, or serve as its values, has no part for keys; one whose
+// tensor of queries has gates too has none for queries. Latent attention has the output projection
+// alone, and a recurrent layer only what follows it.
 std::vector<AdaptedPart> PartsOf(const LayerSpec& layer, std::int64_t hidden) {
   const AttentionSpec& attention = layer.attention;
   const std::int64_t q = attention.query_width();

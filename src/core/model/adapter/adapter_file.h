@@ -20,7 +20,7 @@ struct AdapterFactors {
   TensorView down;           ///< [rank, inputs]: "lora_A".
   TensorView up;             ///< [outputs, rank]: "lora_B".
   double scale = 1;          ///< As the adapter was trained.
-  std::string name_in_file;  ///< Of the tensor that is changed.
+  std::string name_in_file;  ///< The name in the file of the tensor that is changed.
 };
 
 /// A low-rank adapter as it lies on disk, its tensors mapped read-only.

@@ -99,7 +99,7 @@ std::int64_t ModelConfig::parameters() const {
   std::int64_t count = NormParameters(*this, hidden);
   if (feature.sequential()) count = HeadParameters(*this) + (layers.empty() ? 0 : count);
   if (layer_input > 0) {
-    // Of each layer: its part of the table and of the projection, its gate and its projection.
+    // Each layer has its part of the table and of the projection, its gate and its projection.
     const std::int64_t each = std::int64_t{embeddings()} + 3 * std::int64_t{hidden};
     count += layer_input * (each * layer_count() + 1) + std::int64_t{hidden} * layer_count();
   }

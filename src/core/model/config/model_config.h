@@ -17,13 +17,14 @@ struct RopeScaling {
   enum class Kind { kNone, kLinear, kLlama3, kYarn, kFactors };
   Kind kind = Kind::kNone;
   double factor = 1.0;
-  std::int64_t original_positions = 8192;  ///< That the model was first trained on.
+  std::int64_t original_positions = 8192;  ///< Positions that the model was first trained on.
   double low_frequency_factor = 1.0;       ///< llama3 only.
   double high_frequency_factor = 4.0;      ///< llama3 only.
-  double beta_fast = 32.0;                 ///< yarn only: turns above which nothing is stretched,
-  double beta_slow = 1.0;                  ///< and below which everything is.
-  bool truncate = true;                    ///< yarn only: whether those bounds are whole numbers.
-  std::vector<double> factors;             ///< kFactors only: [dims / 2].
+  double beta_fast = 32.0;                 ///< yarn only: turns above which nothing is stretched.
+  /// yarn only: turns below which everything is stretched.
+  double beta_slow = 1.0;
+  bool truncate = true;         ///< yarn only: whether those bounds are whole numbers.
+  std::vector<double> factors;  ///< kFactors only: [dims / 2].
   /// What cos and sin are multiplied with.
   double attention_factor = 1.0;
 
@@ -45,10 +46,11 @@ struct RopeSpec {
 /// Multi-head latent attention: all heads read one row of numbers, of which the first `kv_rank`
 /// make a key and a value of each head's own, and the others are rotated and belong to all keys.
 struct LatentSpec {
-  int kv_rank = 0;     ///< 0: attention is not of this kind.
-  int query_rank = 0;  ///< Of what queries are made of; 0: of the stream itself.
-  int nope_dim = 0;    ///< Numbers of a head's query that are not rotated.
-  int value_dim = 0;   ///< Of a head's value.
+  int kv_rank = 0;  ///< 0: attention is not of this kind.
+  /// The rank of what queries are made of; 0: they are made of the stream itself.
+  int query_rank = 0;
+  int nope_dim = 0;   ///< Numbers of a head's query that are not rotated.
+  int value_dim = 0;  ///< Numbers of a head's value.
 
   bool operator==(const LatentSpec&) const = default;
 };
@@ -60,8 +62,8 @@ struct AttentionSpec {
   int head_dim = 0;
   int rope = 0;         ///< Which of ModelConfig::ropes; -1: positions are not told apart.
   int window = 0;       ///< Positions that a row sees, its own included; 0: all.
-  int anchors = 0;      ///< Of the text's first positions, which it sees besides the window.
-  double scale = 1.0;   ///< Of scores: usually 1 / sqrt(head_dim).
+  int anchors = 0;      ///< How many of the text's first positions it sees besides the window.
+  double scale = 1.0;   ///< The factor of scores: usually 1 / sqrt(head_dim).
   float score_cap = 0;  ///< Scores become cap * tanh(score / cap); 0: they stay.
   bool sinks = false;   ///< A learned score of each head that takes its share of the softmax.
   /// What normalises queries and keys before they are rotated.
@@ -84,7 +86,8 @@ struct AttentionSpec {
   HeadShape shape() const { return {heads, kv_heads, head_dim, latent.kv_rank, kv_from >= 0}; }
   int query_width() const { return heads * head_dim; }
   int kv_width() const { return kv_from >= 0 ? 0 : kv_heads * head_dim; }
-  /// Of what attention makes of a row, and of what its output projection reads.
+  /// The width of what attention makes of a row (attended_width), and of what its output projection
+  /// reads (output_width).
   int attended_width() const { return heads * shape().value_dim(); }
   int output_width() const { return is_latent() ? heads * latent.value_dim : query_width(); }
   bool operator==(const AttentionSpec&) const = default;
@@ -93,13 +96,13 @@ struct AttentionSpec {
 /// What follows attention: activation(gate) * up, then down; by one MLP for all rows, or by the
 /// experts that each row chooses, and beside them by a shared one that all rows go through.
 struct MlpSpec {
-  int intermediate = 0;  ///< Of each expert, where there are any.
+  int intermediate = 0;  ///< The MLP's width, or that of each expert where there are any.
   Activation activation = Activation::kSilu;
   bool bias = false;
   Routing routing;              ///< Without experts: one MLP for all rows.
   bool router_bias = false;     ///< Added to the scores by which rows choose.
   bool choice_bias = false;     ///< Added to what rows choose by, not to what experts weigh.
-  int shared_intermediate = 0;  ///< Of the expert that all rows share; 0: there is none.
+  int shared_intermediate = 0;  ///< The width of the expert that all rows share; 0: there is none.
   bool shared_gate = false;     ///< It is multiplied with 1 / (1 + exp(-x . gate)) of each row x.
   /// The shared expert and the others have norms of their own, before and behind; rows choose by
   /// the stream, normalised for that; and what an expert weighs is multiplied by a number of its
@@ -135,10 +138,10 @@ struct NormSpec {
 /// Where norms stand around attention and the MLP.
 struct BlockSpec {
   bool norm_before = true;
-  bool norm_after = false;   ///< Of what is added to the residual stream.
+  bool norm_after = false;   ///< A norm of what is added to the residual stream.
   bool parallel = false;     ///< Both read the stream before either adds to it.
   bool shared_norm = false;  ///< parallel only: and through one norm.
-  float scale = 1;           ///< Of what is added.
+  float scale = 1;           ///< The factor of what is added.
   bool own_scale = false;    ///< Behind each layer the stream is multiplied by its own number.
 
   bool operator==(const BlockSpec&) const = default;
@@ -170,7 +173,7 @@ struct FeatureSpec {
     kLayerHeads,
   };
   Join join = Join::kNone;
-  std::vector<int> points;  ///< Of the target (TapShape::points).
+  std::vector<int> points;  ///< The target's points whose states it reads (TapShape::points).
   int tapped = 0;           ///< The target's hidden size.
   bool reduced = false;     ///< What was kept is projected to the drafter's hidden size.
   /// What normalises it before that: each point by itself, or all as one.
@@ -184,8 +187,9 @@ struct FeatureSpec {
   bool masked = false;         ///< kAttended: rows without one have a feature that was learned.
   bool first_norm = true;      ///< The first layer's attention has a norm of its own.
   int heads = 0;               ///< kHeads and kSequentialHeads: so many.
-  int head_blocks = 0;         ///< Of each: what it adds to the feature, one after the other.
-  bool output_norm = true;     ///< There is a final norm.
+  /// Blocks of each head: what it adds to the feature, one after the other.
+  int head_blocks = 0;
+  bool output_norm = true;  ///< There is a final norm.
 
   bool there() const { return join != Join::kNone; }
   /// Whether rows of tokens begin with features, and leave such; of sequential heads these are the
@@ -276,8 +280,8 @@ struct ModelConfig {
 
   int layer_count() const { return static_cast<int>(layers.size()); }
   int embeddings() const { return std::max(embedded, vocabulary); }
-  /// That of the first layer that has any: what is said of a model whose layers may differ. One
-  /// of nothing where there are no layers.
+  /// The attention of the first layer that has any: what is said of a model whose layers may
+  /// differ. One of nothing where there are no layers.
   const AttentionSpec& first_attention() const;
   /// Weights of the whole model, all experts included; a tied embedding table counts once.
   std::int64_t parameters() const;

@@ -8,9 +8,10 @@ namespace foretoken {
 /// What is said beside a rotation.
 struct Context {
   int made_for = 0;  ///< Positions.
-  int used = 0;      ///< Of them.
-  int first = 0;     ///< Those that the model was first trained on; 0: that is not said there.
-  double share = 1;  ///< Of each head that a proportional rotation turns if it does not say it.
+  int used = 0;      ///< How many of these are used.
+  int first = 0;     ///< Positions that the model was first trained on; 0: that is not said there.
+  /// The share of each head that a proportional rotation turns if it does not say it.
+  double share = 1;
 };
 
 /// The rotation that `fields` describe (rope_theta, rope_scaling or the newer rope_parameters, and

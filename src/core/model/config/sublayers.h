@@ -35,7 +35,7 @@ struct SkippedSublayers {
   bool operator==(const SkippedSublayers&) const = default;
 };
 
-/// Those of a list like "a3,m3,a5-a8" or "a3,m3,a5-8": a for a layer's mixer, m for its MLP, of
+/// Parses a list like "a3,m3,a5-a8" or "a3,m3,a5-8": a for a layer's mixer, m for its MLP, of
 /// layers from 0 on. Refuses what is not of this form, layers that a model of `layers` does not
 /// have, and an empty list.
 Result<SkippedSublayers> ParseSkippedSublayers(std::string_view text, int layers);

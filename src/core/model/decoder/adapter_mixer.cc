@@ -58,7 +58,7 @@ void AdapterMixer::Add(int layer, AdaptedMatrix matrix, const float* x, float* y
   }
 }
 
-// Of `rows`, whose groups are groups_.
+// Adds what the adapters of `rows`, whose groups are groups_, make of one stack of factors.
 void AdapterMixer::AddStack(const FactorStack& stack, std::span<const Adapted> rows, const float* x,
                             float* y, Backend* backend) {
   const std::int64_t inputs = stack.down.inputs;

@@ -19,7 +19,7 @@ namespace foretoken {
 /// they are. Owns the room that it takes.
 class AdapterMixer {
  public:
-  /// Of null no row has one.
+  /// With null no row has an adapter.
   explicit AdapterMixer(std::shared_ptr<const AdapterSet> adapters)
       : adapters_(std::move(adapters)) {}
 
@@ -38,7 +38,7 @@ class AdapterMixer {
   /// A row with an adapter.
   struct Adapted {
     AdapterUse use;
-    int row = 0;  // Of the pass.
+    int row = 0;  // Its number in the pass.
   };
 
   void AddStack(const FactorStack& stack, std::span<const Adapted> rows, const float* x, float* y,

@@ -21,7 +21,7 @@ class CheckpointSource {
   CheckpointSource(const Checkpoint& checkpoint, ExpertsPlace experts, Backend* backend)
       : checkpoint_(checkpoint), experts_(experts), backend_(backend) {}
 
-  /// Of all that was found.
+  /// The bytes of all that was found.
   std::size_t bytes() const { return bytes_; }
   /// From now on `progress` is told how many of `all` bytes are packed.
   void ReportTo(const LoadProgress& progress, std::size_t all);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kMaxRows = 256;
 
-// Of a model's layers, up to the one before `end`.
+// Layers of a model, up to the one before `end`.
 struct LayerRange {
   int first = 0;
   int end = 0;
@@ -31,7 +31,7 @@ struct LayerRange {
 // A decoder on one device: one walk over the layers of its description.
 class Decoder final : public Model {
  public:
-  /// Of `layers`, which all rows pass one after the other.
+  /// Decodes with `layers`, which all rows pass one after the other.
   Decoder(std::shared_ptr<const DecoderWeights> weights, LayerRange layers,
           std::shared_ptr<const AdapterSet> adapters, Backend* backend)
       : layers_(layers),
@@ -118,9 +118,10 @@ class Decoder final : public Model {
   FeatureMixer features_;
   MarkovMixer markov_;
   DeltaMixer delta_;
-  std::vector<ForwardRow> context_rows_;  // Of a pass, where features are what rows attend to,
-  std::vector<ForwardRow> token_rows_;    // and its others.
-  std::vector<int> delta_numbers_;        // Recurrent layers before each layer.
+  // The rows of a pass that carry features for others to attend to.
+  std::vector<ForwardRow> context_rows_;
+  std::vector<ForwardRow> token_rows_;  // The other rows of that pass.
+  std::vector<int> delta_numbers_;      // Recurrent layers before each layer.
   AdapterMixer adapters_;
 };
 
@@ -162,7 +163,7 @@ void Decoder::AddToStream(const NormWeights& post_norm, int rows, float* added) 
   backend_->Add(added, count, workspace_.hidden.as<float>());
 }
 
-// Of rows `x` what attention reads, not rotated yet.
+// Makes of rows `x` what attention reads, not rotated yet.
 void Decoder::MakeQueriesAndKeys(int index, const float* x, int rows, float* qkv) {
   const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
   const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
@@ -334,7 +335,7 @@ void Decoder::KeepTaps(int point, const float* states, const BatchPlan& plan, Kv
   if (kv.taps.Has(point)) kv.taps.Keep(point, plan.rows, states);
 }
 
-// Of a part of a pass, whose tokens are listed as well.
+// The places of a part of a pass, whose tokens are listed as well.
 BatchPlan Decoder::Place(std::span<const ForwardRow> rows, const ForwardBatch& batch) {
   workspace_.places.clear();
   workspace_.seen.clear();

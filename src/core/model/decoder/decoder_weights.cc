@@ -125,7 +125,7 @@ std::size_t DecoderWeights::bytes_of_pass() const {
                       tensors.feature.bytes() + tensors.markov.bytes();
   std::size_t heads = 0;
   for (const DraftHead& each : tensors.heads) heads += each.bytes();
-  // Of sequential ones a row reads one.
+  // A row reads one of sequential heads.
   bytes += config_.feature.sequential() ? heads / tensors.heads.size() : heads;
   for (std::size_t i = 0; i < tensors.layers.size(); ++i) {
     bytes += tensors.layers[i].bytes_of_row(config_.layers[i]);

@@ -39,7 +39,7 @@ struct LatentWeights {
   NormWeights query_norm;
   LinearWeights query;    ///< [heads * (nope_dim + rotated), query_rank or hidden]
   LinearWeights kv_down;  ///< [kv_rank + rotated, hidden]
-  NormWeights kv_norm;    ///< Of the first kv_rank.
+  NormWeights kv_norm;    ///< Normalises the first kv_rank.
   Matrix key_up;          ///< [heads][kv_rank, nope_dim]
   Matrix value_up;        ///< [heads][value_dim, kv_rank]
 
@@ -92,21 +92,25 @@ struct LayerWeights {
   Buffer choice_bias;     ///< [experts], float32.
   LinearWeights gate_up;  ///< [2 * intermediate, hidden]: gate, then up.
   LinearWeights down;
-  LinearWeights shared_gate_up;  ///< Those of the expert that all rows share,
+  LinearWeights shared_gate_up;  ///< The shared expert's gate_up.
   LinearWeights shared_down;
-  LinearWeights shared_gate;      ///< [1, hidden]: and what it is multiplied with.
-  NormWeights router_norm;        ///< Where experts are apart: of the stream, for the router;
-  NormWeights experts_norm;       ///< of the stream, for experts;
-  NormWeights experts_post_norm;  ///< of what these make, and of what the shared expert makes.
+  LinearWeights shared_gate;  ///< [1, hidden]: what the shared expert is multiplied with.
+  /// Normalises the stream for the router, where experts are apart.
+  NormWeights router_norm;
+  NormWeights experts_norm;       ///< Normalises the stream for experts, where they are apart.
+  NormWeights experts_post_norm;  ///< Normalises what experts make, where they are apart.
+  /// Normalises what the shared expert makes, where experts are apart.
   NormWeights shared_post_norm;
   Buffer expert_factors;  ///< [experts], float32: of what they weigh.
   NormWeights mlp_post_norm;
-  LinearWeights input_gate;        ///< [layer_input, hidden]: of the layer's input of each token,
-  LinearWeights input_projection;  ///< [hidden, layer_input]: and what makes it part of the stream.
+  /// [layer_input, hidden]: makes the gate of each token's input to the layer.
+  LinearWeights input_gate;
+  /// [hidden, layer_input]: makes the gated input part of the stream.
+  LinearWeights input_projection;
   NormWeights input_post_norm;
   Buffer scale;  ///< One float, what the stream is multiplied by behind the layer.
 
-  /// Of what one row reads in a layer of this description, which may leave some of them out.
+  /// The bytes that one row reads in a layer of this description, which may leave some of them out.
   std::size_t bytes_of_row(const LayerSpec& spec) const;
 };
 
@@ -125,7 +129,7 @@ void Embed(const EmbeddingTable& table, std::span<const Token> tokens, std::int6
 
 /// A head that says one position from the target's state (FeatureSpec::has_heads).
 struct DraftHead {
-  /// Of a sequential head of number n, what makes [hidden] of the state and n + 1 tokens,
+  /// The layer that makes [hidden] of the state and n + 1 tokens in sequential head number n,
   /// [hidden, (n + 2) * hidden]: SiLU of the first's outputs and the second's; both with biases.
   LinearWeights entry;
   LinearWeights entry_residual;
@@ -180,7 +184,7 @@ class DecoderWeights final : public ModelWeights,
   std::shared_ptr<const Packed> packed_;
 
  public:
-  /// Of `packed` as `backend` packs.
+  /// Takes `packed` as `backend` has packed it.
   DecoderWeights(const ModelConfig& config, const Backend& backend, DecoderTensors packed);
   /// Shares the weights of `whole`, for ModelWeights::Part.
   DecoderWeights(const ModelConfig& config, const DecoderWeights& whole);
@@ -198,7 +202,7 @@ class DecoderWeights final : public ModelWeights,
   std::size_t bytes_of_pass() const;
 
   const DecoderTensors& tensors;
-  const std::vector<RopeTable>& ropes;  ///< Of ModelConfig::ropes.
+  const std::vector<RopeTable>& ropes;  ///< The tables of ModelConfig::ropes.
 
  private:
   ModelConfig config_;

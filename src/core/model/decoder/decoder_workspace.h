@@ -36,14 +36,15 @@ struct DecoderWidths {
 /// Activations of one part of a decoder's pass, each [rows, its width].
 struct DecoderWorkspace {
   std::vector<RowPlace> places;
-  std::vector<RowPlace> seen;  ///< Of each row the last one of its block.
+  /// The place of the last row of each row's block: how far bidirectional attention sees.
+  std::vector<RowPlace> seen;
   std::vector<Token> tokens;
   Buffer hidden;    ///< The residual stream.
   Buffer normed;    ///< [rows, hidden]
   Buffer qkv;       ///< [rows, row_width]
   Buffer attended;  ///< [rows, heads * head_dim]
-  Buffer gates;     ///< [rows, heads * head_dim]: of what is attended to,
-  Buffer gated;     ///< [rows, 2 * heads * head_dim]: and both.
+  Buffer gates;     ///< [rows, heads * head_dim]: the gates of what attention has made.
+  Buffer gated;     ///< [rows, 2 * heads * head_dim]: gates beside what they are of.
   Buffer gate_up;   ///< [rows, 2 * intermediate]
   Buffer mixed;     ///< [rows, intermediate]
   Buffer apart;     ///< [2, rows, hidden]: what experts read that are apart.

@@ -11,7 +11,7 @@ namespace foretoken {
 void ExpertMixer::GrowTo(std::size_t rows, const ModelConfig& config) {
   std::size_t experts = 0;
   std::size_t chosen = 0;
-  std::size_t width = 0;  // Of all that a row chooses, or of what all rows share.
+  std::size_t width = 0;  // The width of all that a row chooses, or of what all rows share.
   for (const LayerSpec& layer : config.layers) {
     const MlpSpec& mlp = layer.mlp;
     if (!mlp.has_experts()) continue;

@@ -39,7 +39,7 @@ class ExpertMixer {
 
   std::vector<std::int32_t> experts_;  // [rows, chosen]
   std::vector<std::int32_t> places_;   // [rows, chosen]: where each lies in that order.
-  std::vector<std::int32_t> ends_;     // Of each expert's rows.
+  std::vector<std::int32_t> ends_;     // Where each expert's rows end.
   std::vector<RowGroup> groups_;
   Buffer scores_;   // [rows, experts]
   Buffer weights_;  // [rows, chosen]

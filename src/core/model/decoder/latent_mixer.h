@@ -19,8 +19,8 @@ class LatentMixer {
   /// Makes room for that many rows of any layer.
   void GrowTo(std::size_t rows, const ModelConfig& config);
 
-  /// Of rows x [rows, hidden] what Backend::Attention takes: qkv [rows, row_width], the queries of
-  /// all heads and one key that holds its value, not rotated yet.
+  /// Makes of rows x [rows, hidden] what Backend::Attention takes: qkv [rows, row_width], the
+  /// queries of all heads and one key that holds its value, not rotated yet.
   void Fold(const AttentionSpec& spec, const LatentWeights& weights, const float* x, int rows,
             Backend* backend, float* qkv);
 

@@ -15,10 +15,10 @@
 namespace foretoken {
 namespace {
 
-// Of random weights: what a block adds to the residual stream shrinks with depth, yet outweighs the
-// token's own embedding, so that the model does not just repeat its input. Logits get a standard
-// deviation of 4: over 49,152 tokens their softmax has 4 to 5 nats, a little more than text, where
-// equal logits would have 11.
+// The spread of logits with random weights. What a block then adds to the residual stream shrinks
+// with depth, yet outweighs the token's own embedding, so that the model does not just repeat its
+// input. Logits get a standard deviation of 4: over 49,152 tokens their softmax has 4 to 5 nats, a
+// little more than text, where equal logits would have 11.
 constexpr double kSpread = 4;
 
 // Takes the weights of a model from `source`, in one order.
@@ -290,7 +290,8 @@ class Collector {
     return {};
   }
 
-  // Of a tensor that has for each of `heads` some rows of each of several kinds, those of one kind.
+  // The parts of one kind in a tensor that has some rows of each of several kinds for each of
+  // `heads`.
   static std::vector<Part> PartsOf(const std::string& name, int heads,
                                    const std::vector<std::int64_t>& rows, std::size_t kind) {
     const std::int64_t stride = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
@@ -304,7 +305,7 @@ class Collector {
 
   // Rows of inputs as DeltaShape describes them, of tensors by themselves or by key heads.
   std::vector<Part> DeltaInputs(const DeltaShape& shape, const std::string& at) const {
-    const std::int64_t heads = shape.value_heads / shape.key_heads;  // Of a key head.
+    const std::int64_t heads = shape.value_heads / shape.key_heads;  // Value heads of a key head.
     const std::int64_t values = heads * shape.value_dim;
     std::vector<Part> parts = {{at + "qkv", shape.conv_width()}, {at + "z", shape.value_width()}};
     if (source_.Has(at + "qkvz.weight")) {
@@ -350,7 +351,7 @@ class Collector {
     return DenseMlp("", spec.intermediate, spec.bias, &layer->gate_up, &layer->down);
   }
 
-  // Of tensors whose names begin with `stem`.
+  // Takes the matrices of an MLP whose tensors' names begin with `stem`.
   Status DenseMlp(const char* stem, std::int64_t width, bool biased, LinearWeights* gate_up,
                   LinearWeights* down) {
     const std::string at = prefix_ + stem;
@@ -420,7 +421,7 @@ class Collector {
   const ModelConfig& config_;
   Source& source_;
   double residual_;
-  std::string prefix_;             // Of the layer's names.
+  std::string prefix_;             // The beginning of the names of the layer's tensors.
   bool first_of_drafter_ = false;  // The layer is the first of a model whose rows have features.
 };
 

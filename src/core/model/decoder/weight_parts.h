@@ -10,9 +10,9 @@ struct Part {
   std::string name;
   std::int64_t outputs;
   std::int64_t rotated = 0;  ///< Its leading outputs that are heads which are rotated.
-  std::int64_t heads = 0;    ///< Of numbers that are stored as [heads, width of a head].
-  std::int64_t first = 0;    ///< Of a tensor of `all` outputs, if not 0, those from this one on.
-  std::int64_t all = 0;
+  std::int64_t heads = 0;    ///< If not 0: its numbers are stored as [heads, width of a head].
+  std::int64_t first = 0;    ///< The first output that is taken of a tensor of `all` outputs.
+  std::int64_t all = 0;      ///< All outputs of the tensor; 0: every one is taken.
 };
 
 /// How heads lie in the outputs of a layer's queries and keys.

@@ -98,7 +98,7 @@ class WeightTypes : public testing::TestWithParam<WeightFormat> {
     for (const auto& row : rows) expected_.insert(expected_.end(), row.begin(), row.end());
   }
 
-  // Of the rows that the golden file has: the last of the prompt's.
+  // The logits of the rows that the golden file has: the last of the prompt's.
   std::vector<float> LogitsOf(Backend* backend) {
     const auto config = ReadModelConfig(checkpoint_);
     EXPECT_TRUE(config.ok()) << config.error().message;

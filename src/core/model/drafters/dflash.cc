@@ -23,7 +23,7 @@ constexpr std::string_view kOwnFlags[] = {"causal", "confidence_head_with_markov
                                           "enable_confidence_head"};
 constexpr int kMaxRank = 1 << 14;
 
-// Those of DFlash, then what DSpark has beside them.
+// The tensors of DFlash, then what DSpark has beside them.
 constexpr DrafterTensor kDflashTensors[] = {
     {"embedding", "embed_tokens", "token_embd"},
     {"head", "lm_head", "output"},

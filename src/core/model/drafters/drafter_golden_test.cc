@@ -34,8 +34,8 @@ std::vector<std::string> DrafterNames() {
 struct Block {
   std::int32_t begin = 0;
   std::vector<std::vector<float>> logits;
-  std::vector<Token> path;        // Before each of these, where they depend on it,
-  std::vector<float> confidence;  // and what the drafter says of its own token there.
+  std::vector<Token> path;        // The tokens before each of these, where they depend on it.
+  std::vector<float> confidence;  // How sure the drafter is of its own token there.
 };
 
 struct Node {

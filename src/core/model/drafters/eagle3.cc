@@ -34,7 +34,7 @@ constexpr DrafterTensor kEagle3Tensors[] = {
     {"feature.tap_norm.*", "fc_norm.*"},
     {"feature.token_norm", "layers.0.input_layernorm", "blk.0.attn_norm"},
     {"feature.norm", "layers.0.hidden_norm", "blk.0.attn_norm_2"},
-    {"feature.mask", "mask_hidden"}};  // Of P-EAGLE's only.
+    {"feature.mask", "mask_hidden"}};  // P-EAGLE's only.
 
 // What NVIDIA's say besides, all of which is as EAGLE's authors have it.
 void CheckVariant(ConfigFields& fields) {

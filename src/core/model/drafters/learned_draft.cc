@@ -62,7 +62,7 @@ void NameMask(Checkpoint* folder) {
   folder->tensors.emplace("mask_hidden.weight", std::move(mask));
 }
 
-// That of a file may be shorter: rotation goes on behind it.
+// The file's max_positions may be less than the target's: rotation goes on behind them.
 void CompletePositions(const ModelConfig& target, LearnedDraft* draft) {
   ModelConfig& config = draft->config;
   if (config.max_positions < target.max_positions) {

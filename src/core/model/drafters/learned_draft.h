@@ -16,7 +16,7 @@ namespace foretoken {
 struct LearnedDraft {
   Checkpoint checkpoint;  ///< Its tensors, and those of the target that it shares.
   ModelConfig config;
-  /// Of the target's tokens into those that it drafts; null where these are all.
+  /// Translates the target's tokens into those that it drafts; null where these are all.
   std::shared_ptr<const Translation> translation;
   std::vector<std::string> notes;  ///< What a user should know, in a sentence each.
 };

@@ -85,7 +85,7 @@ std::string FormPrefix(const Form& form, bool gguf, std::string_view name) {
   return numbered || name == begin ? std::string(name) : "";
 }
 
-// Of all layers that guess further tokens, whatever family's.
+// The prefixes of all layers that guess further tokens, whatever family's.
 std::vector<std::string> PrefixesOf(const Checkpoint& model) {
   const bool gguf = model.gguf.has_value();
   std::vector<std::string> prefixes;

@@ -20,10 +20,10 @@ Result<ModelConfig> PredictionLayerOf(const ModelConfig& model, const std::strin
 /// GGUF file.
 bool HasPredictionLayer(const Checkpoint& model);
 
-/// That layer as a drafter for the model, which is `target` as OpenCheckpoint has read it: of
-/// Qwen3-Next, Qwen3.5, DeepSeek-V3, GLM-4.5 and MiMo; of several such layers the first. It reads
-/// the state after the final norm, and leaves such a one. What else there is in the files is not
-/// looked at. A layer that is not whole is refused in a sentence.
+/// Reads such a layer as a drafter for the model, which is `target` as OpenCheckpoint has read it:
+/// of Qwen3-Next, Qwen3.5, DeepSeek-V3, GLM-4.5 and MiMo; of several such layers the first. It
+/// reads the state after the final norm, and leaves such a one. What else there is in the files is
+/// not looked at. A layer that is not whole is refused in a sentence.
 Result<LearnedDraft> ReadPredictionLayer(Checkpoint model, const Checkpoint& target,
                                          const ModelConfig& target_config);
 

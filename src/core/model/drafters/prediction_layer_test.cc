@@ -25,7 +25,7 @@ class PredictionLayerTest : public testing::Test {
     return Checkpoint::Open(GoldenFolder() / "drafters/mtp-qwen3_5").value();
   }
 
-  // Of a golden folder of a layer, changed in memory.
+  // Reads a golden folder of a layer, changed in memory.
   Result<LearnedDraft> With(const std::function<void(Checkpoint&)>& change) {
     Checkpoint folder = Layer();
     change(folder);
@@ -85,7 +85,8 @@ TEST_F(PredictionLayerTest, RefusesWhatIsNotWhole) {
               HasSubstr("which of llama models is not supported"));
 }
 
-// That of DeepSeek's models lies behind their own layers, and mostly has their tables once more.
+// The layer of DeepSeek's models lies behind their own layers, and mostly has their tables once
+// more.
 TEST(NumberedLayerTest, LiesBehindTheLayersOfItsModel) {
   const std::filesystem::path folder = GoldenFolder() / "drafters/mtp-deepseek_v3";
   const Checkpoint target = OpenCheckpoint(GoldenFolder() / "families/deepseek_v3", "").value();
@@ -213,7 +214,7 @@ TEST_F(InGguf, RefusesWhatIsNotWhole) {
   EXPECT_THAT(Message(Open(GgufBuilder())), HasSubstr("has no layer that guesses further tokens"));
 }
 
-// That of GLM 4.5 lies behind the model's two layers, its tensors as those of other layers.
+// The layer of GLM 4.5 lies behind the model's two layers, its tensors as those of other layers.
 TEST(GlmInGgufTest, IsTheLayerOfTheFolder) {
   const Checkpoint target = OpenCheckpoint(GoldenFolder() / "families/glm4_moe", "").value();
   const ModelConfig config = *ReadModelConfig(target);

@@ -13,7 +13,7 @@ Status ShareTables(const Checkpoint& target, const ModelConfig& target_config,
 
 /// The target's embeddings alone, to a draft as wide as the target that has none.
 void ShareEmbeddings(const Checkpoint& target, Checkpoint* draft);
-/// Likewise its final norm.
+/// The target's final norm, to a draft that has none.
 void ShareOutputNorm(const Checkpoint& target, Checkpoint* draft);
 
 }  // namespace foretoken

@@ -90,7 +90,7 @@ void SetWindows(const std::vector<bool>& sliding, int window, ModelConfig* confi
 /// `routing` is as it is given.
 void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
                 const std::function<bool(int layer)>& sparse, ModelConfig* config);
-/// Those layers have a shared expert, too.
+/// Gives layers that have experts a shared one, too.
 void SetShared(int intermediate, bool gate, ModelConfig* config);
 /// SetExperts as Qwen's families say it: on layers that are not named and fall in the step. What
 /// experts weigh is `normalised` unless norm_topk_prob says otherwise.

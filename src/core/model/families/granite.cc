@@ -58,7 +58,7 @@ constexpr TensorName kGraniteMoeNames[] = {
     {"shared.down", "shared_mlp.output_linear", "ffn_down_shexp"},
 };
 
-// Of models without experts the one that rows would share is the MLP.
+// In models without experts the expert that rows would share is the MLP.
 constexpr TensorName kGraniteHybridNames[] = {
     {"gate_up", "shared_mlp.input_linear", ""},
     {"down", "shared_mlp.output_linear", "ffn_down"},

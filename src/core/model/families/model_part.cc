@@ -49,7 +49,8 @@ bool BeginsWithAny(std::string_view name, std::span<const std::string_view> pref
                              [name](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-// Of layers and heads that guess further tokens and are not numbered behind the model's own.
+// Whether the name is of a layer or head that guesses further tokens and is not numbered behind the
+// model's own layers.
 bool HasPredictionPrefix(std::string_view name) {
   constexpr std::string_view kPrefixes[] = {"mtp.", "model.mtp", "medusa_head.", "medusa_lm_head.",
                                             "model.extra_heads."};

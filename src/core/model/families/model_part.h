@@ -17,8 +17,8 @@ enum class ModelPart {
   kVision,      ///< Makes inputs of images and films.
   kAudio,       ///< Makes inputs of sound, or sound of outputs.
   kPrediction,  ///< Layers that guess tokens behind the next one (MTP, NextN).
-  kUnknown,     ///< Of a layer of the decoder, which it might change.
-  kBeside,      ///< As little known, but of no layer.
+  kUnknown,     ///< Belongs to a layer of the decoder, which it might change.
+  kBeside,      ///< As little known, but belongs to no layer.
 };
 
 /// The part that a tensor is of, by its name in a folder or a GGUF file of a model of so many

@@ -3,7 +3,7 @@
 namespace foretoken {
 namespace {
 
-// Of each head's norm there is a tensor of its own in folders, one of all in GGUF files.
+// Each head's norm has a tensor of its own in folders; GGUF files have one for all heads.
 constexpr TensorName kStableLmNames[] = {
     {"q_norm.*", "self_attn.q_layernorm.norms.*", ""},
     {"k_norm.*", "self_attn.k_layernorm.norms.*", ""},

@@ -19,8 +19,8 @@ class HeadNames {
   /// Both parts of a linear layer.
   void AddLinear(const std::string& in_file, const std::string& ours);
 
-  /// Those tensors of `folder` that are of a layer of Llama: their names go on behind `prefix` as
-  /// those of models behind the layer's number, which is `number` for us.
+  /// Adds those tensors of `folder` that are of a layer of Llama: their names go on behind `prefix`
+  /// as those of models behind the layer's number, which is `number` for us.
   void AddLayer(const Checkpoint& folder, const std::string& prefix, int number);
 
   /// Calls a folder's tensors as LoadWeights asks for them. One that is none of these is refused,
@@ -31,7 +31,7 @@ class HeadNames {
   using Names = std::map<std::string, std::string, std::less<>>;
   Names ours_;                           // By the file's.
   Names in_file_;                        // By ours.
-  std::map<int, std::string> prefixes_;  // Of layers.
+  std::map<int, std::string> prefixes_;  // The beginnings of layers' names.
 };
 
 /// Refuses a config.json whose hidden_size or vocab_size, where it says any, is not the target's.

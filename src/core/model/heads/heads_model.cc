@@ -66,7 +66,7 @@ class HeadsModel final : public Model {
   Backend* backend_;
   std::vector<std::vector<Wanted>> of_heads_ =
       std::vector<std::vector<Wanted>>(weights_->tensors.heads.size());
-  std::vector<Token> tokens_;  // That a row's head reads.
+  std::vector<Token> tokens_;  // The tokens that a row's head reads.
   Buffer entered_;             // [rows, hidden]: states of all heads.
   Buffer left_;                // [rows that want their states, hidden]
   Buffer read_;     // [a head's rows, (1 + tokens) * hidden], where heads are sequential.
@@ -111,7 +111,7 @@ const float* HeadsModel::PassLayers(const ForwardBatch& batch, KvStore& kv, Inte
   layer_batch_.block_tables = batch.block_tables;
   layer_batch_.tail_slots = batch.tail_slots;
   for (const ForwardRow& row : batch.rows) {
-    if (row.feature.left != nullptr) continue;  // That has passed them.
+    if (row.feature.left != nullptr) continue;  // Its state has passed the layers already.
     ForwardRow& own = layer_batch_.rows.emplace_back(row);
     own.wants_state = row.wants_logits || row.wants_state;
     own.wants_logits = false;

@@ -157,7 +157,7 @@ Result<LearnedDraft> ReadHydra(Checkpoint folder, const Json& json, const Checkp
   const std::string& where = folder.config.where;
   FT_ASSIGN_OR_RETURN(const Said said, ReadSaid(json, where, target_config));
   FT_ASSIGN_OR_RETURN(const Counts counts, CountHydraHeads(folder, said.layout));
-  // Of the first head; that others are like it CheckWeights sees.
+  // The first head is checked here; that others are like it CheckWeights sees.
   FT_RETURN_IF_ERROR(CheckLogits(folder, said.layout.Logits(0) + ".weight", target_config));
   LearnedDraft draft;
   Status status;

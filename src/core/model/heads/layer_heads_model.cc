@@ -39,8 +39,8 @@ class LayerHeadsModel final : public Model {
   const ModelConfig& config_;  // The weights'.
   std::vector<std::unique_ptr<Model>> heads_;
   Backend* backend_;
-  ForwardBatch of_head_;      // What a head computes of a pass,
-  std::vector<Taken> taken_;  // and what is taken of that.
+  ForwardBatch of_head_;      // The rows that a head computes of a pass.
+  std::vector<Taken> taken_;  // The rows of `of_head_` that are taken.
   Buffer states_;             // [wanted rows, hidden]
   Buffer logits_;             // [wanted rows, vocabulary]
   Buffer maxima_;             // [wanted rows, groups of the vocabulary]

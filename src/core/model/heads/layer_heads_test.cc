@@ -88,7 +88,7 @@ TEST_P(LayerHeadsTest, RowsOfManySequencesAreWhatEachIsAlone) {
   }
   EXPECT_EQ(Forward(together), alone);
   const auto twice = Forward(again);
-  const std::vector<int> heads = {0, 1, 1, 2, 3, 4, 4, 5};  // Of `alone`.
+  const std::vector<int> heads = {0, 1, 1, 2, 3, 4, 4, 5};  // Rows of `alone`.
   for (std::size_t row = 0; row < heads.size(); ++row) {
     const auto* of_row = twice.data() + row * kLayerHeadsVocabulary;
     const auto* expected = alone.data() + heads[row] * std::ptrdiff_t{kLayerHeadsVocabulary};

@@ -15,7 +15,7 @@ float Tanh(double x) {
   return static_cast<float>(1 - 2 / (1 + PortableExp(2 * std::clamp(x, -20.0, 20.0))));
 }
 
-// Of rows of logits, as Logits describes them.
+// Sets the maxima of rows of logits, as Logits describes them.
 void SetMaxima(const float* logits, std::size_t rows, std::int64_t vocabulary, float* maxima) {
   for (std::size_t row = 0; row < rows; ++row, logits += vocabulary) {
     for (std::int64_t begin = 0; begin < vocabulary; begin += kLogitGroup) {

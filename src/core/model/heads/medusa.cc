@@ -64,12 +64,12 @@ HeadNames MedusaNames(const Heads& heads) {
   return names;
 }
 
-// Of the tensors of `files` that are there all must be the heads'. What config.json says of counts
-// is often not true.
+// Every tensor of `files` must be one of the heads'. What config.json says of counts is often not
+// true.
 Result<LearnedDraft> ReadMedusaHeads(Checkpoint files, std::string_view prefix, const Json& json,
                                      const ModelConfig& target) {
   FT_ASSIGN_OR_RETURN(const Heads heads, CountMedusaHeads(files, prefix));
-  // Of the first head; that others are like it CheckWeights sees.
+  // The first head is checked here; that others are like it CheckWeights sees.
   FT_RETURN_IF_ERROR(CheckLogits(files, heads.Matrix(0), target));
   LearnedDraft draft;
   Status status;

@@ -132,7 +132,7 @@ TEST_P(SequentialHeadsTest, ReadTheStateAndTheWholePath) {
   EXPECT_EQ(said, Forward({NodeRow(left, {4, 9, 11})}));
 }
 
-// Of layers the state is what they make of all positions so far; otherwise that of the last.
+// With layers the state is what they make of all positions so far; without, it is that of the last.
 TEST_P(SequentialHeadsTest, LayersSeeThePositionsBefore) {
   Forward({KeptRow(0, 0, false), KeptRow(0, 1, true)});
   const std::vector<float> left = StateOf(0);

@@ -230,7 +230,7 @@ PassTimes MeasurePassTimes(Model& model, std::span<const int> rows, std::span<co
   PassProbe probe(&model, 1, rows.back(), contexts.back());
   const std::int64_t begin = NowNs();
   const std::int64_t deadline = begin + budget_ns;
-  std::vector<std::size_t> order;  // Of measuring.
+  std::vector<std::size_t> order;  // The order of measuring.
   std::vector<double> samples;
   const auto visit = [&](int context, std::size_t i) {
     probe.Set(rows[i], context);

@@ -108,7 +108,7 @@ TEST_F(PassTimesTest, RowsDifferInEveryPass) {
     EXPECT_EQ(noting.passes[pass], noting.passes[pass + 3]);
     seen.insert(noting.passes[pass].begin(), noting.passes[pass].end());
   }
-  EXPECT_GE(seen.size(), 20U);  // Of 24, drawn from 500.
+  EXPECT_GE(seen.size(), 20U);  // There are 24, drawn from 500.
   EXPECT_GE(*seen.begin(), 0);
   EXPECT_LT(*seen.rbegin(), Config().vocabulary);
 }

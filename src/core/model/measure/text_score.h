@@ -42,7 +42,7 @@ class Mean {
  private:
   std::int64_t count_ = 0;
   double value_ = 0;
-  double squares_ = 0;  // Of the distances from the mean.
+  double squares_ = 0;  // The sum of squared distances from the mean.
 };
 
 /// exp of a mean, and its standard error to first order.
@@ -102,8 +102,8 @@ class TextScorer {
   std::int64_t windows_in_kv_ = 0;
   std::vector<Reader> readers_;  // The model, then the reference.
 
-  std::int64_t window_ = 0;  // The next row's,
-  int position_ = 0;         // and its place in it.
+  std::int64_t window_ = 0;  // The window of the next row.
+  int position_ = 0;         // The place of the next row in its window.
   ForwardBatch batch_;
   std::vector<std::int64_t> targets_;  // Which token of the text each row with logits predicts.
   std::vector<RowScore> row_scores_;

@@ -13,7 +13,7 @@ namespace foretoken {
 /// device's thread it is used.
 class TextTaps {
  public:
-  /// Of texts of at most `longest` tokens.
+  /// Reads texts of at most `longest` tokens.
   TextTaps(Model* model, const TapShape& taps, int longest);
 
   /// [tokens, TapShape::width] of a text that stands alone; valid until the next call.

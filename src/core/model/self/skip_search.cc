@@ -8,8 +8,9 @@ namespace foretoken {
 namespace {
 
 constexpr int kMostDrafted = 16;
-constexpr int kTries = 200;       // To find a set that was not named yet,
-constexpr int kTriesOfEach = 40;  // with one change more each time.
+constexpr int kTries = 200;  // Tries to find a set that was not named yet.
+// Each time so many tries have failed, a set is changed once more.
+constexpr int kTriesOfEach = 40;
 
 }  // namespace
 

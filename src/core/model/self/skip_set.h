@@ -13,10 +13,10 @@ struct SkipSet {
   std::string model;  ///< Fingerprint of the model's identity.
   SkippedSublayers skipped{0};
   double agreement = 0;  ///< Share of the tokens that the draft held likeliest as the model did.
-  double cost = 0;       ///< Of a pass of the draft, in passes of the model.
-  double speedup = 0;    ///< That is to be expected of both (PredictedSpeedup).
-  int tokens = 0;        ///< That `agreement` is a share of,
-  int sets = 0;          ///< and how many sets were compared.
+  double cost = 0;       ///< The time of a draft's pass, in passes of the model.
+  double speedup = 0;    ///< The speedup that agreement and cost promise (PredictedSpeedup).
+  int tokens = 0;        ///< How many tokens `agreement` was measured on.
+  int sets = 0;          ///< How many sets were compared.
 };
 
 Status WriteSkipSet(const std::filesystem::path& path, const SkipSet& set);

@@ -64,7 +64,7 @@ Result<int> ReadExitConfig(const fs::path& path, const ModelConfig& model) {
   return exit;
 }
 
-// That the exit has what the model has in its place, and nothing else.
+// Checks that the exit has what the model has in its place, and nothing else.
 Status CheckTensors(const TensorMap& tensors, int exit, const Checkpoint& model,
                     const std::string& where) {
   const std::string prefix = fmt::format("layers.{}.", exit);

@@ -18,7 +18,7 @@ struct HeadRows {
 
 /// The rows of keys, transposed: [heads, rank, key]. Of a format that is not in blocks.
 std::vector<std::byte> KeyColumns(const TensorView& from, const HeadRows& rows);
-/// Those of values: [heads, value, rank].
+/// The rows of values: [heads, value, rank].
 std::vector<std::byte> ValueRows(const TensorView& from, const HeadRows& rows);
 
 }  // namespace foretoken

@@ -27,7 +27,7 @@ std::uint32_t GgufTensorType(WeightFormat format);
 struct GgufContents {
   GgufMetadata metadata;
   TensorMap tensors;
-  OtherTensorMap others;  ///< Of integers and of F64, which no weight has.
+  OtherTensorMap others;  ///< Tensors of integers and of F64, which no weight has.
 };
 
 /// Validates a whole GGUF file (version 2 or 3, little-endian) in memory and returns views into it:
@@ -45,7 +45,7 @@ class GgufFile {
   static Result<GgufFile> Open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  /// Of the first part.
+  /// The metadata of the first part.
   const GgufMetadata& metadata() const { return metadata_; }
   const TensorMap& tensors() const { return tensors_; }
   const OtherTensorMap& others() const { return others_; }

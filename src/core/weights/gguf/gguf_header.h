@@ -27,7 +27,7 @@ class GgufHeader {
   void Set(std::string_view key, std::span<const float> values);
   void Set(std::string_view key, std::span<const std::int32_t> values);
   void SetFlags(std::string_view key, const std::vector<bool>& values);
-  /// ... as another file has it.
+  /// Sets a key as another file has it.
   void Set(std::string_view key, const GgufEncoded& value);
   /// Takes a key away, where it is there.
   void Erase(const std::string& key) { keys_.erase(key); }

@@ -34,13 +34,13 @@ enum class GgufType : std::uint32_t {
 
 /// An array of a file's metadata, validated and left where it is. Borrows the file.
 struct GgufArray {
-  GgufType type = GgufType::kUint8;  ///< Of its elements.
+  GgufType type = GgufType::kUint8;  ///< The type of its elements.
   std::uint64_t count = 0;
   std::span<const std::byte> bytes;
 
-  /// Its elements, of an array of strings.
+  /// The elements of an array of strings.
   std::vector<std::string_view> Strings() const;
-  /// ... of an array of any numbers.
+  /// The elements of an array of any numbers.
   std::vector<double> Numbers() const;
 };
 

@@ -11,7 +11,7 @@ namespace foretoken {
 class ZipBuilder {
  public:
   bool large = false;        ///< Sizes and places are written with 64 bits.
-  std::uint16_t method = 0;  ///< Of compression, as entries say.
+  std::uint16_t method = 0;  ///< The method of compression, as entries say.
   std::uint16_t flags = 0;
 
   /// A member, with so many bytes of padding between its name and its data.

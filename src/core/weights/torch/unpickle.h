@@ -14,7 +14,7 @@ namespace foretoken {
 /// A tensor as a pickle describes it: elements of a storage, which another member of the file is.
 struct PickledTensor {
   std::string_view storage;  ///< Its name.
-  std::string_view dtype;    ///< Of the storage, as safetensors files call it.
+  std::string_view dtype;    ///< The storage's, as safetensors files call it.
   std::int64_t storage_elements = 0;
   std::int64_t offset = 0;  ///< In elements of the storage, as strides are.
   std::vector<std::int64_t> shape;

@@ -28,7 +28,7 @@ struct Instruction {
   std::uint8_t first = 0;
   std::uint8_t last = 0;
   ProgramCounter next = -1;
-  std::int32_t operand = -1;  ///< Of kBytes: kBeginsUnique or nothing.
+  std::int32_t operand = -1;  ///< For kBytes kBeginsUnique or nothing.
 
   /// The byte begins a JSON list whose items all differ.
   static constexpr std::int32_t kBeginsUnique = 1;

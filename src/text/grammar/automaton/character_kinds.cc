@@ -13,7 +13,7 @@ struct KindTable {
 
 KindTable MakeTable() {
   KindTable table;
-  // Those that tell most grammars apart come first, since they are looked at first.
+  // Kinds that tell most grammars apart come first, since they are looked at first.
   enum { kLateLetter, kEarlyLetter, kDigit, kEarlyCapital, kLateCapital, kControl, kFirstOther };
   std::uint8_t next = kFirstOther;
   for (std::uint8_t c = 0; c < 128; ++c) {

@@ -78,7 +78,7 @@ StateGraph::State StateGraph::Import(const StateGraph& other, State state) {
   return Intern();
 }
 
-// Those that a state's threads may return to, ascending.
+// The contexts that a state's threads may return to, ascending.
 std::vector<CallContext> StateGraph::ContextsBehind(State state) const {
   std::vector<bool> seen(static_cast<std::size_t>(contexts_.size()), false);
   std::vector<CallContext> found;

@@ -44,7 +44,7 @@ class StateGraph {
  public:
   using State = std::int32_t;
   static constexpr State kDead = 0;
-  static constexpr int kMaxContexts = 128;  ///< Of a state's threads.
+  static constexpr int kMaxContexts = 128;  ///< The most contexts of a state's threads.
   static constexpr std::int64_t kMaxByteSteps = 1 << 17;
   static constexpr std::int64_t kCheapSteps = 64;
   static constexpr CallContext kBottom = 0;  ///< The root returns: the text may end.
@@ -149,7 +149,7 @@ class StateGraph {
   std::int64_t spent_ = 0;
 
   // Scratch.
-  std::int64_t steps_ = 0;              // Of the set being made.
+  std::int64_t steps_ = 0;              // The steps of the set being made.
   std::vector<GrammarThread> threads_;  // The set being made.
   std::vector<GrammarThread> todo_;
   struct Copy {  // A thread within a run of copies.
@@ -162,7 +162,7 @@ class StateGraph {
   std::vector<Copy> copies_;
   State expanded_ = -1;
   std::int64_t expansion_steps_ = 0;
-  std::vector<GrammarThread> expansion_;             // Of expanded_, calls followed.
+  std::vector<GrammarThread> expansion_;             // The threads of expanded_, calls followed.
   std::vector<std::vector<GrammarThread>> callers_;  // By rule.
   std::vector<std::uint64_t> seen_;                  // Open addressing; 0 is free.
   std::size_t seen_count_ = 0;

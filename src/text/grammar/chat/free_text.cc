@@ -53,7 +53,8 @@ class MarkSearch {
   }
 
   std::vector<std::uint32_t> mark_;
-  std::vector<int> borders_;  // Of its beginnings: the longest that is both their start and end.
+  // For each beginning of the mark the longest text that is both its start and its end.
+  std::vector<int> borders_;
 };
 
 // Adds a rule for each state, and returns the first. With `up_to` the texts end with the mark.

@@ -18,7 +18,7 @@ int OpenBytesAfter(char c, int before) {
   return byte >= 0xC0U ? 1 : 0;
 }
 
-// Of each beginning of `mark`, but for the empty one: the length of the longest that is both its
+// For each beginning of `mark` but the empty one: the length of the longest text that is both its
 // start and its end.
 std::vector<std::size_t> BordersOf(std::string_view mark) {
   std::vector<std::size_t> borders(mark.size(), 0);

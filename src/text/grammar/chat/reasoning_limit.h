@@ -44,7 +44,7 @@ class TokenReasoningLimit {
 
   ReasoningLimit limit_;
   std::vector<Token> ending_;
-  std::vector<std::size_t> borders_;  // Of the closing mark's beginnings, as StepInThoughts asks.
+  std::vector<std::size_t> borders_;  // BordersOf the closing mark, as StepInThoughts asks.
 
   friend class ReasoningCursor;
 };
@@ -75,10 +75,10 @@ class ReasoningCursor {
 
   const TokenReasoningLimit* limit_;
   Place place_ = Place::kBefore;
-  int tokens_ = 0;           // Of thoughts.
+  int tokens_ = 0;           // Tokens of thoughts.
   std::size_t matched_ = 0;  // Bytes of the mark that would be next.
   std::size_t written_ = 0;  // Tokens of the ending.
-  int open_bytes_ = 0;       // That the character at hand lacks.
+  int open_bytes_ = 0;       // Bytes that the character at hand lacks.
 };
 
 }  // namespace foretoken

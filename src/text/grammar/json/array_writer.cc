@@ -9,8 +9,7 @@
 namespace foretoken {
 namespace {
 
-// Of "uniqueItems" with up to so many different values the grammar itself remembers which are
-// there.
+// Up to so many different values of "uniqueItems" are remembered by the grammar itself.
 constexpr std::size_t kFewValues = 10;
 constexpr std::size_t kManyValues = 1000;  // Not counted further: no list is so long.
 constexpr int kMaxCounted = 500;           // Items that are counted one by one.

@@ -42,7 +42,7 @@ one-number ::= one-integer | "-"? ("0" | [1-9] [0-9]{0,6}) "." [0-9]{0,7} [1-9]
 one-integer ::= "0" | "-"? [1-9] [0-9]{0,14}
 )";
 
-// Those that stand for themselves in a string.
+// Characters that stand for themselves in a string.
 std::vector<CodeRange> PlainCharacters() {
   return {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0xD7FF}, {0xE000, kLastCodePoint}};
 }

@@ -13,7 +13,7 @@ namespace foretoken {
 namespace {
 
 constexpr int kMaxJsonDepth = 100;  // Brackets within brackets, enumerated values included.
-constexpr int kMaxMembers = 1000;   // Of an object.
+constexpr int kMaxMembers = 1000;   // The most members of an object.
 
 }  // namespace
 

@@ -40,7 +40,7 @@ class SizeCheck : public AcceptingSax {
 
   const std::size_t max_depth_;
   const int max_members_;
-  std::vector<int> members_;  // Of each bracket that is open.
+  std::vector<int> members_;  // How many members each open bracket has.
   std::string complaint_;
 };
 

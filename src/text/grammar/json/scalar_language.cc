@@ -17,7 +17,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr bool kFlags[] = {true, false};
 constexpr int kMaxDigits = 40;  // Before the point, where bounds ask for as many.
-// Of lengths that are counted along with something else: what most strings do not reach.
+// The least limit up to which lengths are counted along with something else: most strings do not
+// reach it.
 constexpr int kFewestCounted = 16;
 
 // The regular expression of a demand on a string.

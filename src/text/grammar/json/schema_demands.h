@@ -39,7 +39,7 @@ struct CountDemand {
 };
 
 struct ContainsDemand {
-  Goal goal;  ///< Of the items that count.
+  Goal goal;  ///< The goal of the items that count.
   CountDemand count;
   const nlohmann::ordered_json* schema = nullptr;
 };

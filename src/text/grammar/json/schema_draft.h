@@ -32,8 +32,8 @@ struct Draft {
 
   Demands demands;
   Goal todo;                                    ///< Taken from the end.
-  std::vector<std::vector<Alternative>> forks;  ///< Of each one alternative is to be taken.
-  std::set<Conjunct> seen;                      ///< Of those that were to do.
+  std::vector<std::vector<Alternative>> forks;  ///< One alternative of each is to be taken.
+  std::set<Conjunct> seen;                      ///< All that was ever to do.
 };
 
 /// What "const" or "enum" lists; objects and lists as schemas that only they match.

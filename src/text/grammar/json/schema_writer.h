@@ -81,9 +81,9 @@ class SchemaWriter {
 
   SchemaDocument document_;
   JsonGrammar grammar_;
-  Spelling spelling_ = Spelling::kAny;  // Of what is being written.
+  Spelling spelling_ = Spelling::kAny;  // The spelling of what is being written.
   std::map<std::pair<Goal, Spelling>, int> rules_;
-  std::map<std::string, RegularLanguage> patterns_;  // Of "patternProperties".
+  std::map<std::string, RegularLanguage> patterns_;  // The languages of "patternProperties".
   std::map<std::string, Expression> scalars_;
   std::vector<std::pair<Goal, Spelling>> todo_;  // Whose rules are still to be written.
 };

@@ -12,7 +12,7 @@ namespace foretoken {
 namespace {
 
 constexpr int kMaxGroups = 30;  // One within the other.
-// Of all properties that a pattern names; letters are 659.
+// The most ranges of all properties that a pattern names; letters are 659.
 constexpr std::size_t kMaxPropertyRanges = 100'000;
 
 using Ranges = std::vector<CodeRange>;

@@ -113,9 +113,9 @@ class StatePartition {
   }
 
   const int count_;
-  std::vector<int> block_;  // Of each state.
+  std::vector<int> block_;  // The block of each state.
   std::vector<int> order_;  // The states, block by block.
-  std::vector<int> place_;  // Of each state in order_.
+  std::vector<int> place_;  // The place of each state in order_.
   std::vector<Block> blocks_;
   std::vector<int> touched_;  // Blocks with marked states.
   std::vector<int> waiting_;  // Blocks by which others are still to be split.
@@ -315,7 +315,7 @@ void RegularLanguage::MergeSteps() {
 void RegularLanguage::Minimize() {
   MergeSteps();
   const std::vector<int> block = StatePartition(states_).BlockOfEach();
-  std::vector<int> number(states_.size(), -1);  // Of a block; the first state's is 0.
+  std::vector<int> number(states_.size(), -1);  // The number of each block; the first state's is 0.
   std::vector<State> merged;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     if (number[block[i]] >= 0) continue;

@@ -60,7 +60,7 @@ class RegularLanguage {
 
   /// Texts begin in the first.
   std::span<const State> states() const { return states_; }
-  /// Of each state, whether a text that comes there can go on to be in the language.
+  /// For each state whether a text that comes there can go on to be in the language.
   std::vector<bool> LiveStates() const;
 
  private:

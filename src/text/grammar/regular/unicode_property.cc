@@ -11,7 +11,8 @@
 namespace foretoken {
 namespace {
 
-// Those that ECMA-262 lists; ICU knows more. What ECMA-262 has besides is made of others below.
+// The properties that ECMA-262 lists; ICU knows more. What ECMA-262 has besides is made of others
+// below.
 constexpr UProperty kBinaryProperties[] = {
     UCHAR_ALPHABETIC,
     UCHAR_ASCII_HEX_DIGIT,

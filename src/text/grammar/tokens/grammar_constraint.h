@@ -59,13 +59,13 @@ class GrammarConstraint final : public TokenConstraint,
   std::shared_ptr<const ConstraintVocabulary> vocabulary_;
 
   std::shared_ptr<StateGraph> graph_;  // Never null; shared with cursors that have yet to leave it.
-  std::size_t brought_bytes_ = 0;      // That cursors have brought into it.
+  std::size_t brought_bytes_ = 0;      // Bytes that cursors have brought into it.
   FrameMasks frames_;
   struct KnownMask {
     State state = StateGraph::kDead;
     std::shared_ptr<TokenMask> mask;
   };
-  std::vector<KnownMask> masks_;  // Of graph_'s states.
+  std::vector<KnownMask> masks_;  // Masks of graph_'s states.
 };
 
 /// Where one sequence stands in its grammar. Copying forks it.
@@ -115,14 +115,14 @@ class GrammarCursor final : public ConstraintCursor {
 
   std::shared_ptr<GrammarConstraint> constraint_;
   bool drops_space_;
-  std::int64_t steps_ = 0;  // Of kMaxSequenceSteps.
+  std::int64_t steps_ = 0;  // Steps that count for kMaxSequenceSteps.
   // The graph that the rest belongs to; the constraint may have another one by now. Null: nothing
   // was pushed or asked.
   mutable std::shared_ptr<StateGraph> graph_;
   mutable StateGraph::State state_ = StateGraph::kDead;
   mutable std::vector<HeldMask> held_;          // Asked for since the root's was last asked for.
   UniqueLists lists_;                           // At the end of the output.
-  std::optional<ReasoningCursor> reasoning_;    // Likewise.
+  std::optional<ReasoningCursor> reasoning_;    // At the end of the output.
   mutable std::vector<FilteredMask> filtered_;  // Asked for since the last token.
 };
 

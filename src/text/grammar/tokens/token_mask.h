@@ -42,7 +42,7 @@ class TokenMask {
     FrameMasks* frames;
   };
 
-  /// Of `state` of `graph`.
+  /// The mask of `state` of `graph`.
   TokenMask(const Parts& parts, std::shared_ptr<StateGraph> graph, State state);
 
   /// Goes on for about `steps` steps of work, however many count for kMaxSteps, and returns how
@@ -54,7 +54,8 @@ class TokenMask {
   bool refused() const { return refused_; }
   /// Once it is done: one bit per token, from the lowest of the first word on. None if refused.
   std::span<const std::uint64_t> bits() const { return bits_; }
-  /// Those of kMaxSteps: the same wherever and whenever the mask of this state is made.
+  /// The steps that count for kMaxSteps: the same wherever and whenever the mask of this state is
+  /// made.
   std::int64_t steps() const { return steps_; }
 
  private:
@@ -86,10 +87,11 @@ class TokenMask {
   std::int64_t walked_ = 0;  // Nodes of the trie.
   bool refused_ = false;
 
-  std::vector<GrammarThread> threads_;  // Of the state, from thread_ on to be looked at.
+  // The threads of the state, from thread_ on to be looked at.
+  std::vector<GrammarThread> threads_;
   std::size_t thread_ = 0;
-  CallContext context_ = 0;               // Of the frame at hand.
-  std::vector<ProgramCounter> counters_;  // Likewise.
+  CallContext context_ = 0;               // The context of the frame at hand.
+  std::vector<ProgramCounter> counters_;  // The counters of the frame at hand.
   std::shared_ptr<FrameMask> building_;   // Its mask where it was not known.
   std::int64_t building_from_ = 0;        // steps_ when it was begun.
   std::vector<Span> taken_;               // Runs of nodes whose tokens it lets through.

@@ -26,8 +26,9 @@ class TokenTrie {
   };
   /// The texts that lead on from a node.
   struct Below {
-    CharacterKinds kinds = kNoKinds;  ///< Of all their characters; the last may be cut off.
-    int length = 0;                   ///< Bytes of the longest.
+    /// The kinds of all their characters; the last may be cut off.
+    CharacterKinds kinds = kNoKinds;
+    int length = 0;  ///< Bytes of the longest.
   };
   static constexpr std::size_t kMaxTokenBytes = 4096;
 
@@ -51,7 +52,7 @@ class TokenTrie {
   const Node& at(int node) const { return nodes_[node]; }
   const Below& below(int node) const { return below_[node]; }
   std::span<const Token> tokens(int node) const { return tokens(node, node + 1); }
-  /// Of the nodes from `begin` to before `end`.
+  /// The tokens of the nodes from `begin` to before `end`.
   std::span<const Token> tokens(int begin, int end) const {
     return std::span(tokens_).subspan(nodes_[begin].token_begin,
                                       nodes_[end].token_begin - nodes_[begin].token_begin);
@@ -60,7 +61,7 @@ class TokenTrie {
  private:
   void LookBelow();
 
-  std::string bytes_;  // Of all tokens, in order.
+  std::string bytes_;  // The bytes of all tokens, in order.
   std::vector<std::uint32_t> begins_;
   std::vector<Node> nodes_;  // And one behind the last.
   std::vector<Below> below_;

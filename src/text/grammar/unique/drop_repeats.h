@@ -20,7 +20,8 @@ struct RepeatTokens {
   std::vector<Token> lists;   ///< A list and more than one item.
 };
 
-/// Of one mask. Where more would be needed, tokens that were not looked at are taken out, too.
+/// The most steps of one mask. Where more would be needed, tokens that were not looked at are taken
+/// out, too.
 inline constexpr std::int64_t kMaxRepeatSteps = 1 << 19;
 
 /// Takes out of `bits`, the mask of `state`, where `lists` stand, the tokens with which an item of

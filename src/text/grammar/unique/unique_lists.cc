@@ -8,7 +8,7 @@
 namespace foretoken {
 namespace {
 
-// Of "name":value.
+// The name in "name":value.
 std::string NameOf(const std::string& member) {
   std::size_t end = 1;
   while (end < member.size() && member[end] != '"') end += member[end] == '\\' ? 2 : 1;
@@ -20,7 +20,7 @@ std::string NameOf(const std::string& member) {
 std::string Sorted(std::string_view value) {
   struct Open {
     std::size_t begin;                           // Behind the bracket.
-    std::map<std::string, std::string> members;  // Of an object, by name.
+    std::map<std::string, std::string> members;  // The members of an object, by name.
   };
   std::string sorted;
   std::vector<Open> open;

@@ -45,7 +45,7 @@ class UniqueLists {
     bool object = false;
     bool unique = false;
     bool complete = false;    // The item at hand is.
-    std::uint32_t begin = 0;  // Of the item at hand, in text_.
+    std::uint32_t begin = 0;  // Where the item at hand begins in text_.
   };
   struct Item {
     int list = 0;
@@ -73,7 +73,7 @@ class UniqueLists {
 
   std::string text_;         // Since the outermost list began, without spaces outside of strings.
   std::vector<Level> open_;  // The innermost last.
-  std::vector<Change> changes_;  // Of open_, for Return.
+  std::vector<Change> changes_;  // The changes of open_, for Return.
   std::vector<Item> items_;
   int lists_ = 0;  // Begun so far.
   mutable std::int64_t comparisons_ = 0;

@@ -113,7 +113,7 @@ std::shared_ptr<ConstraintVocabulary> VocabularyOf(const std::vector<std::string
 
 struct Texts {
   std::string grammar;
-  std::set<std::string> all;  // That it lets through.
+  std::set<std::string> all;  // All that it lets through.
 };
 
 // Lists of up to three of `items` (which differ as values), those of a list all different.

@@ -26,7 +26,7 @@ struct CachedRevision {
   std::vector<std::string> refs;  ///< The branches and tags that were this commit when fetched.
   std::vector<CachedFile> files;  ///< By path; links that lead nowhere are left out.
 
-  /// Of its files, those that are the same counted once.
+  /// The size of its files, those that are the same counted once.
   std::uint64_t bytes() const;
 };
 
@@ -50,8 +50,8 @@ class CachedModel {
   std::filesystem::path Snapshot(std::string_view commit) const {
     return folder_ / "snapshots" / commit;
   }
-  /// Of a blob, by its hash; "foretoken" is held by whoever of this program fetches (shared) or
-  /// removes (exclusive).
+  /// The lock of a blob, by its hash; "foretoken" is held by whoever of this program fetches
+  /// (shared) or removes (exclusive).
   std::filesystem::path Lock(std::string_view name) const;
 
   /// Makes its folders.

@@ -121,7 +121,7 @@ std::string QuantisationIn(const std::string& name) {
 struct GgufModel {
   std::string quantisation;
   std::vector<std::string> paths;
-  int parts = 1;  // That it should have.
+  int parts = 1;  // How many parts it should have.
   GgufKind kind = GgufKind::kModel;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMark = 0x3170'6b6e'7574'7466;  // Of this record's form.
+constexpr std::uint64_t kMark = 0x3170'6b6e'7574'7466;  // Marks this record's form.
 constexpr std::uint64_t kMostPieces = 1 << 20;
 
 // The record's front; a number for each piece follows, of as many bytes.
@@ -112,7 +112,7 @@ bool PartialFile::ReadRecord() {
 
 Status PartialFile::StartOver(std::uint64_t piece_bytes) {
   FT_CHECK(piece_bytes > 0);
-  // Of files that are larger than any, pieces are too: the record stays small.
+  // Files that are larger than any get larger pieces: the record stays small.
   piece_bytes_ = std::max(piece_bytes, PiecesOf(size_, kMostPieces));
   done_.assign(PiecesOf(size_, piece_bytes_), 0);
   const RecordHead head{.size = size_, .piece_bytes = piece_bytes_};

@@ -70,7 +70,7 @@ TEST_F(Partial, OnlyItsOwnRecordIsGoneOnWith) {
   }
   const std::string whole = ReadFile(path_).value();
   for (std::size_t length = 0; length < whole.size(); ++length) {
-    if (length == kContent.size()) continue;  // That is how a complete one is left.
+    if (length == kContent.size()) continue;  // A complete file is left like that.
     folder_.Write("part", whole.substr(0, length));
     EXPECT_EQ(Open().done(), 0U) << length;
   }

@@ -180,7 +180,7 @@ class PercentFormatter {
   const List* tuple_ = nullptr;  ///< The values, where they are a tuple.
   TextBuilder builder_;
   std::size_t at_ = 0;
-  std::size_t next_ = 0;  ///< Of the values.
+  std::size_t next_ = 0;  ///< The next of the values.
 };
 
 /// The value of a {} with this inside: nothing, a number, or a name and what is below it.

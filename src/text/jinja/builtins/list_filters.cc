@@ -130,7 +130,7 @@ Value Slice(Workspace* workspace, const Value& input, Arguments* arguments) {
   if (!parameters.Close() || !Iterate(workspace, input, &items)) return {};
   if (count < 1) return workspace->Fail("slice takes a number of slices from 1");
   const auto slices = static_cast<std::size_t>(count);
-  const std::size_t longer = items.size() % slices;  // That many have one item more.
+  const std::size_t longer = items.size() % slices;  // So many slices have one item more.
   List* all = workspace->NewList(List::Kind::kGenerator);
   std::size_t at = 0;
   for (std::size_t i = 0; i < slices && workspace->ok(); ++i) {

@@ -35,7 +35,7 @@ class Parameters {
   Workspace* workspace_;
   std::string_view function_;
   Arguments* arguments_;
-  std::size_t next_ = 0;  // Of the positional arguments.
+  std::size_t next_ = 0;  // The next of the positional arguments.
 };
 
 }  // namespace foretoken::jinja

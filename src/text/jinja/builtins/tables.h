@@ -10,7 +10,8 @@ namespace foretoken::jinja {
 // What each file of built-in things adds to what templates find by name.
 
 std::span<const NamedMethod> TextMethods();
-std::span<const NamedMethod> LetterMethods();  ///< Of text too: letter case, kinds of letters.
+/// Methods of text too: letter case, kinds of letters.
+std::span<const NamedMethod> LetterMethods();
 std::span<const NamedMethod> ListMethods();
 std::span<const NamedMethod> DictMethods();
 std::span<const NamedMethod> LoopMethods();

@@ -174,7 +174,7 @@ class Lexer {
   /// The words of a tag and its end, which does not count within brackets.
   void ReadTag(std::string_view end, bool prints) {
     const int line = line_;
-    std::string closing;  // Of the brackets that are open.
+    std::string closing;  // The closing brackets of those that are open.
     while (status_.ok()) {
       MoveTo(SkipSpaces(at_));
       if (at_ == rest_.size()) {

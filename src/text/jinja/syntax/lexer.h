@@ -21,7 +21,7 @@ struct Lexeme {
     kInteger,
     kFloat,
     kOperator,
-    kEnd,  ///< Of the template.
+    kEnd,  ///< The end of the template.
   };
 
   Kind kind = Kind::kEnd;

@@ -19,7 +19,7 @@ namespace foretoken::jinja {
 struct Expression;
 struct Statement;
 using Body = std::vector<const Statement*>;
-/// Of names there is one each: equal ones have the same address.
+/// Each name is there once: equal ones have the same address.
 using Name = const std::string*;
 
 // Expressions.

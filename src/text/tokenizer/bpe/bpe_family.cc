@@ -76,7 +76,7 @@ constexpr std::string_view kBytes = "ByteLevel";
 constexpr std::string_view kGpt2Words = "ByteLevel with GPT-2's pattern";
 
 struct Row {
-  std::string_view names;  // with spaces between them
+  std::string_view names;  // Spaces stand between them.
   std::array<std::string_view, 7> steps;
   bool nfc = false;
   bool whole_words_first = false;

@@ -46,7 +46,7 @@ class BpeVocabularyBuilder {
     Bpe::Options bpe;
     /// The spelling of the token that texts begin with, by the vocabulary's own file.
     std::optional<std::string> bos;
-    /// Of a vocabulary of characters, which nothing above is for but `bos`.
+    /// How a vocabulary of characters marks spaces; of what is above only `bos` is for such a one.
     std::optional<SpaceRule> spaces;
     std::vector<std::string> notes;  ///< Vocabulary's.
   };
@@ -94,7 +94,7 @@ Result<std::unique_ptr<Tokenizer>> ParseTiktokenRanks(std::string_view text, std
 Result<std::unique_ptr<Tokenizer>> LoadEmbeddedBpe(const EmbeddedVocabulary& vocabulary,
                                                    std::string_view where,
                                                    const TokenizerConfig& config);
-/// ... of the kind "gemma4".
+/// A tokenizer from a vocabulary of the kind "gemma4", whose tokens, types and ids are checked.
 Result<std::unique_ptr<Tokenizer>> LoadEmbeddedCharacterBpe(const EmbeddedVocabulary& vocabulary,
                                                             std::string_view where,
                                                             const TokenizerConfig& config);

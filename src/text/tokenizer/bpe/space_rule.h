@@ -16,8 +16,8 @@ struct SpaceRule {
   enum class Before {
     kNone,
     kEach,          ///< Before every text that is not empty.
-    kEachWithout,   ///< ... that does not begin with one.
-    kFirstWithout,  ///< ... if it is the first, too.
+    kEachWithout,   ///< Before every text that does not begin with one.
+    kFirstWithout,  ///< Before the first text, if it does not begin with one.
   };
   Before before = Before::kNone;
   bool cut = false;            ///< Texts are cut into words, each of which begins with a mark.

@@ -31,7 +31,7 @@ std::vector<Token> EncodeText(const Tokenizer& tokenizer, std::string_view text,
 // The last tokens of a text that are encoded again with what follows.
 struct Window {
   std::size_t begin = 0;
-  bool at_start = false;  // Of the text.
+  bool at_start = false;  // The window begins where the text does.
 };
 
 Window WindowOf(const Tokenizer& tokenizer, std::span<const Token> tokens) {

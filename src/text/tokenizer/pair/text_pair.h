@@ -41,7 +41,7 @@ class TextOfTarget {
   RunningText text_;
   std::string pending_;
   std::string fresh_;     // Text that text_ is yet to be told of.
-  std::size_t read_ = 0;  // Of the target's tokens.
+  std::size_t read_ = 0;  // How many of the target's tokens were read.
   bool at_start_ = true;
 };
 

@@ -31,7 +31,8 @@ std::shared_ptr<const Tokenizer> SharedBundled() {
   return tokenizer;
 }
 
-// Of the bundled one with itself, and where the shared data is, of real ones of each kind.
+// Pairs of the bundled tokenizer with itself and, where the shared data is, of real ones of each
+// kind.
 const std::vector<std::shared_ptr<const TextPair>>& AllPairs() {
   static const auto pairs = [] {
     std::vector<std::shared_ptr<const Tokenizer>> all = {SharedBundled()};

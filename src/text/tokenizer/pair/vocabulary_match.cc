@@ -13,8 +13,9 @@
 namespace foretoken {
 namespace {
 
-// Of real families the farthest apart share a sixth of the target's tokens, and those are four
-// fifths of what texts are made of; who shares less than this has another kind of text in mind.
+// The real families that are farthest apart share a sixth of the target's tokens, and those are
+// four fifths of what texts are made of; who shares less than this has another kind of text in
+// mind.
 constexpr double kLeastShare = 0.1;
 
 // How like each other two tokens of the same text are. Like tokens are paired first.
@@ -143,7 +144,7 @@ class Matching {
   // The draft's tokens by their text: the first, and behind each the next of the same text or -1.
   std::unordered_map<std::string_view, Token> first_;
   std::vector<Token> next_;
-  std::vector<bool> taken_;   // Of the draft's tokens.
+  std::vector<bool> taken_;   // Which of the draft's tokens have a partner.
   std::vector<Token> alike_;  // By the target's tokens: the first of the draft's of that text.
   VocabularyMatch match_;
 };

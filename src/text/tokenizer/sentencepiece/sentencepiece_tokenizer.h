@@ -48,7 +48,7 @@ std::string_view WithoutDummyPrefixSuffix();
 /// What stands in a model file, unused, for a token that no text is made of.
 struct StandIn {
   Token id = -1;
-  std::string_view spelling;  ///< Of the token itself; empty where it has none.
+  std::string_view spelling;  ///< How the token itself is spelled; empty where it has no spelling.
 };
 
 /// A tokenizer from the bytes of a SentencePiece model file, which `where` names in errors.

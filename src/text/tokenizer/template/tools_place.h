@@ -13,8 +13,9 @@ namespace foretoken {
 /// Where a chat template looks for the functions that a model may call.
 enum class ToolsPlace {
   kVariable,       ///< Its variable `tools`, a list.
-  kSystemMessage,  ///< `tools` of the system message, the same list (GLM 4),
-  kSystemText,     ///< ... or a text with what the functions are, as JSON (Phi-4 mini).
+  kSystemMessage,  ///< `tools` of the system message, the same list (GLM 4).
+  /// `tools` of the system message, a text with what the functions are, as JSON (Phi-4 mini).
+  kSystemText,
 };
 
 /// The first place of these that the template shows: told by rendering chats with a function.

@@ -20,7 +20,7 @@ const STARTERS = [
 export class Chat {
   constructor(openSettings) {
     this.openSettings = openSettings;
-    this.modes = null; // Those that the server has, once that is known.
+    this.modes = null; // The server's modes, once they are known.
     this.talks = new Map(); // By conversation, those that were on the screen.
     this.strip = new RoundStrip(byId('strip'), byId('round'), byId('figures'));
     this.transcript = byId('transcript');

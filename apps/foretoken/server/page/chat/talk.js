@@ -10,7 +10,7 @@ export class Talk {
   /** `chat` is told what happens and knows the settings: see class Chat. */
   constructor(conversation, chat) {
     Object.assign(this, { conversation, chat });
-    this.abort = null; // Of the answer that is being given.
+    this.abort = null; // Ends the answer that is being given.
     this.views = []; // {question, answer} of each turn.
     this.element = make('div', { class: 'messages' });
     for (const turn of conversation.turns) this.show(turn);

@@ -1,7 +1,7 @@
 // Markdown's blocks: from lines to plain objects, in time linear in the text whatever it holds.
 // What the renderer shows is described in docs/do/web_page.md.
 
-const MAX_DEPTH = 8; // Of quotes and lists in each other; deeper marks are text.
+const MAX_DEPTH = 8; // Quotes and lists in each other; deeper marks are text.
 const TAB = 4;
 
 /** How many columns of white space a line begins with. */

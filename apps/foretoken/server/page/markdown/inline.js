@@ -4,7 +4,7 @@
 
 import { make } from '../dom.js';
 
-const MAX_DEPTH = 12; // Of emphasis in emphasis; what is deeper has no more effect.
+const MAX_DEPTH = 12; // Emphasis in emphasis; what is deeper has no more effect.
 const SPECIAL = /[\\`*_~[\]!<&]|\bhttps?:\/\//g;
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
 const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: '’', nbsp: '\u00a0', hellip: '…',
@@ -112,7 +112,7 @@ function targetAt(text, at) {
     end = pointed.lastIndex - 1;
     after = pointed.lastIndex;
   } else {
-    let depth = 0; // Of parentheses; as many as 32, as in CommonMark.
+    let depth = 0; // Open parentheses; as many as 32, as in CommonMark.
     for (; end < text.length && !/[\s<]/.test(text[end]); ++end) {
       if (text[end] === '\\') end += 1;
       else if (text[end] === '(' && ++depth > 32) return null;
@@ -271,7 +271,8 @@ class Scanner {
     sticky.lastIndex = this.at;
     const found = sticky.exec(this.text)[0];
     let end = found.length;
-    let surplus = found.split(')').length - found.split('(').length; // Of closing parentheses.
+    // Closing parentheses that nothing has opened.
+    let surplus = found.split(')').length - found.split('(').length;
     while (/[.,:;!?'*_~)]/.test(found[end - 1])) {
       if (found[end - 1] === ')' && surplus-- <= 0) break;
       end -= 1;

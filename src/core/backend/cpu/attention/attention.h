@@ -95,7 +95,7 @@ class AttentionWorker {
   AttentionState state_{};
   Buffer q_, out_, sums_, maxima_, hidden_, seen_;
   Buffer gathered_keys_, gathered_values_;
-  Buffer values_;  // Of keys.
+  Buffer values_;  // The values that keys hold, where attention is latent.
   std::int32_t gathered_slots_[kBlockSize] = {};
   bool gathered_any_ = false;  // In the current chunk.
 };

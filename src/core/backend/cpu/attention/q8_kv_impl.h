@@ -21,7 +21,8 @@ struct KvBlock {
   float scales[kChunk];  // By position.
 };
 
-// Of an integer of a block: keys at PlaceOf(number, position), values at PlaceOf(position, number).
+// The place of an integer in a block: keys at PlaceOf(number, position), values at
+// PlaceOf(position, number).
 FT_INLINE int PlaceOf(int summed, int output) {
   return (summed / 2 * kChunk + output) * 2 + summed % 2;
 }
@@ -84,7 +85,7 @@ void IntegerProducts(int rows, const std::int16_t* x, const KvBlock& block, floa
 }
 
 struct Q8Kv {
-  using Dot = VectorDot<F32Step>;  // Of which the softmax takes shapes and number format.
+  using Dot = VectorDot<F32Step>;  // The softmax takes shapes and number format from it.
 
   // Integers [blocks][queries][kChunk], then their scales [blocks][queries].
   static void PackQuery(const AttentionState& state, int query, const float* from) {

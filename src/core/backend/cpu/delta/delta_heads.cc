@@ -53,7 +53,7 @@ void DeltaWorker::Run(const DeltaCall& call, const DeltaWalk& walk, int key_head
   VisitValueHeads(shape, key_head, [&](int head) { RunValueHead(call, walk, head); });
 }
 
-// Of all rows before any is convolved: rows read those before them.
+// Keeps the inputs of all rows before any is convolved: rows read those before them.
 void DeltaWorker::KeepInputs(const DeltaCall& call, int key_head) {
   const DeltaShape& shape = call.store.shape;
   const float* x = call.x;

@@ -38,7 +38,7 @@ class DeltaWorker {
   void RunValueHead(const DeltaCall& call, const DeltaWalk& walk, int value_head);
 
   const DeltaKernels* kernels_;
-  std::vector<const float*> inputs_;  // Of a convolution, one of each tap.
+  std::vector<const float*> inputs_;  // The inputs of a convolution, one for each tap.
   std::vector<const float*> shifted_;
   Buffer queries_;  // [rows, key_dim]
   Buffer kept_;     // States of the pass.

@@ -16,7 +16,7 @@ bool HasQuantized(const Matrix& weights) {
                              [](const MatrixBand& band) { return IsQuantized(band.format); });
 }
 
-// Of a product, as kWorthSharing counts it.
+// The cost of a product, as kWorthSharing counts it.
 std::int64_t CostOf(const Matrix& weights, int rows) {
   return weights.outputs * weights.inputs * (8 + rows) / 8;
 }
@@ -116,7 +116,7 @@ void MatrixProducts::QuantizeInputs(const Matrix& weights, const float* x, int r
   });
 }
 
-// Of each group by itself, as if there were no other.
+// Quantises the inputs of each group by itself, as if there were no other.
 void MatrixProducts::QuantizeGroups(const Matrix& stack, std::span<const RowGroup> groups,
                                     const float* x) {
   if (groups.empty() || !HasQuantized(stack)) return;

@@ -45,7 +45,7 @@ class MatrixProducts {
     int begin;
     int end;
 
-    int outputs() const { return static_cast<int>(band.end - band.begin); }  // Of the whole band.
+    int outputs() const { return static_cast<int>(band.end - band.begin); }  // The whole band's.
   };
   struct PackedPanels {
     const std::byte* data;
@@ -53,7 +53,7 @@ class MatrixProducts {
     int end;
     const std::byte* next = nullptr;  // As in Product.
   };
-  // Of one worker.
+  // The room of one worker.
   struct Room {
     Buffer rows;   // What kernels make of rows.
     Buffer panel;  // A panel of a borrowed matrix, and the weights of an output.

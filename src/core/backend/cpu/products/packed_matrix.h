@@ -19,7 +19,7 @@ std::size_t PanelBytes(WeightFormat format, std::int64_t inputs);
 constexpr std::int64_t PanelsOf(const MatrixBand& band) {
   return (band.end - band.begin + kPanel - 1) / kPanel;
 }
-/// Of all bands of one matrix.
+/// Panels of all bands of one matrix.
 std::int64_t PanelsOf(const Matrix& matrix);
 
 /// A stack of `count` matrices with room for their weights, each band as `stored_as` makes of its

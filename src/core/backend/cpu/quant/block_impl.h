@@ -33,7 +33,7 @@ constexpr int kLargest16 = 32767;
 // Writes kInputBlock integers, none beyond +-kLargest, and returns their scale.
 template <int kLargest, typename Integer>
 FT_INLINE float QuantizeBlock(const float* x, Integer* values) {
-  // Of positive floats the larger one has the larger bits, and NaN larger ones than infinity.
+  // The larger of two positive floats has the larger bits, and NaN has larger ones than infinity.
   std::uint32_t largest = 0;
   for (int j = 0; j < kInputBlock; ++j) {
     const std::uint32_t magnitude = BitsOf(x[j]) & 0x7FFFFFFF;

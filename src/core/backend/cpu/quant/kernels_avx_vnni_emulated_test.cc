@@ -9,7 +9,7 @@
 namespace foretoken::cpu::FT_ISA {
 namespace {
 
-// Of the bytes of each lane, even and odd ones as 16-bit numbers, whose products are exact.
+// Multiplies the even and the odd bytes of each lane as 16-bit numbers, whose products are exact.
 FT_INLINE __m256i AddProducts(__m256i sums, __m256i codes, __m256i values) {
   const __m256i even = _mm256_madd_epi16(_mm256_and_si256(codes, _mm256_set1_epi16(0xFF)),
                                          _mm256_srai_epi16(_mm256_slli_epi16(values, 8), 8));

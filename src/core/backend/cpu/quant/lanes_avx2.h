@@ -122,7 +122,7 @@ FT_INLINE Floats LoadHalves(const void* p) {
 // The sums of the first and of the last 16 of 32 values.
 FT_INLINE void SumHalves(const std::int8_t* values, std::int32_t* sums) {
   const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
-  // Of 8 bytes each, 128 added to all.
+  // Sums of 8 bytes each, 128 added to every byte.
   const __m256i eights =
       _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), _mm256_setzero_si256());
   const __m256i halves = _mm256_add_epi64(eights, _mm256_unpackhi_epi64(eights, eights));

@@ -77,7 +77,7 @@ struct PackedForm {
   static constexpr ScaleForm kScaleForm = ScaleFormOf(kFormat);
   static constexpr int kStoredBits = kCodes.bits;
   static constexpr int kCodeBytes = kPanel * kInputBlock * kStoredBits / 8;
-  /// Of a block of inputs, the share of its groups in a whole stretch.
+  /// Bytes of the scales of a block of inputs: the share of its groups in a whole stretch.
   static constexpr int kScaleBytes =
       kPanel * static_cast<int>(FormatBytes(kFormat, kStretchInputs)) / kStretchBlocks - kCodeBytes;
   static constexpr std::ptrdiff_t kStretchBytes = StretchBytes(kFormat, kStretchBlocks);

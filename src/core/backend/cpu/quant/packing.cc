@@ -21,7 +21,7 @@ using StepWords = std::array<std::uint32_t, kSteps>;
 template <int kBits>
 using Lanes = std::array<std::uint32_t, kBits>;
 
-// Of the vectors with the low bits: four or two of each code.
+// Bits of each code in the vectors with the low bits: four or two.
 template <int kBits>
 constexpr int kLowBits = kBits >= 4 ? 4 : 2;
 
@@ -136,7 +136,7 @@ std::array<int, 16> GetSix(int count, Reader* from) {
   return numbers;
 }
 
-// Of one output's block of 256 elements.
+// Writes the scales of one output's block of 256 elements.
 void PutGroups(ScaleForm form, const WeightBlock& block, Writer* to) {
   to->Put(block.scale);
   if (form == ScaleForm::kNibbles || form == ScaleForm::kSixAndLess) to->Put(block.less);
@@ -196,7 +196,7 @@ void GetGroups(ScaleForm form, Reader* from, WeightBlock* block) {
   }
 }
 
-// Of one output's block of 32 elements.
+// Writes the scale of one output's block of 32 elements.
 void PutScale(ScaleForm form, const WeightBlock& block, Writer* to) {
   if (form == ScaleForm::kPower) return to->Put(static_cast<std::uint8_t>(block.scale));
   to->Put(block.scale);
@@ -316,7 +316,7 @@ void PackQuantPanels(std::span<const TensorView> parts, std::int64_t begin, std:
              "stacked matrices differ in format or width");
   }
   std::size_t part = 0;
-  std::int64_t row = begin * kPanel;  // Of the part.
+  std::int64_t row = begin * kPanel;  // The row's number in the part.
   for (std::int64_t panel = begin; panel < end; ++panel, to += QuantPanelBytes(format, inputs)) {
     PanelRows rows = {};
     for (const std::byte*& of_output : rows) {

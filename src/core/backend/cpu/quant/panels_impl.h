@@ -20,7 +20,7 @@ struct PanelArgs {
   int blocks;
   float* y;
   std::ptrdiff_t y_stride;
-  int outputs;  // Of the panel that are written.
+  int outputs;  // How many outputs of the panel are written.
   bool add;
 };
 

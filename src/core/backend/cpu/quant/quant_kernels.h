@@ -21,7 +21,7 @@ struct RowBlock {
   std::int8_t values[kInputBlock];
   float scale;
   std::int32_t minus_halves[2];  ///< The negative sum of the first and of the last 16 values.
-  std::int32_t minus_sum;        ///< Of all.
+  std::int32_t minus_sum;        ///< The negative sum of all values.
 };
 
 constexpr std::size_t RowBlocks(int rows, int inputs) {

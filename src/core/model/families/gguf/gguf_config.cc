@@ -143,7 +143,7 @@ class ConfigReader {
       json["layer_types"].push_back(windowed != 0 ? "sliding_attention" : "full_attention");
     }
   }
-  // Of a model with experts: the layers without.
+  // Names the layers without experts of a model that has some.
   void DenseLayers() {
     if (json.value("num_local_experts", 0) == 0) return;
     const int layers = std::min(json.value("num_hidden_layers", 0), kMaxLayers);

@@ -41,7 +41,7 @@ class LayerArranger {
            Has("o.weight", shape_.value_width(), /*dimension=*/1);
   }
 
-  // Of the value heads in this order.
+  // Arranges the rates of the value heads in this order.
   void Rates(const std::vector<int>& order) {
     const TensorView from = *checkpoint_->Find(at_ + "log_rates");
     Put("log_rates", {WeightFormat::kF32, from.shape, nullptr}, "minus_rates", [from, order] {
@@ -119,12 +119,12 @@ class LayerArranger {
     checkpoint_->tensors.insert_or_assign(name, made);
   }
 
-  std::string at_;  // Of its names.
+  std::string at_;  // The beginning of its tensors' names.
   const DeltaShape& shape_;
   Checkpoint* checkpoint_;
 };
 
-// Of all value heads, those that take the first key head come first: as they are.
+// All value heads as they are: those that take the first key head come first.
 std::vector<int> HeadsInOrder(const DeltaShape& shape) {
   std::vector<int> order;
   for (int head = 0; head < shape.value_heads; ++head) order.push_back(head);
