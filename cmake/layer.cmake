@@ -1,12 +1,16 @@
-# foretoken_layer(FOLDER DEPENDS layers... LINKS layers... LIBRARIES targets... SERIAL_TESTS filter)
+# foretoken_layer(FOLDER [COLD | HOT] DEPENDS layers... LINKS layers... LIBRARIES targets...
+#                 SERIAL_TESTS filter)
 #
 # FOLDER of src/, "core/kv", is one layer and one static library, foretoken_kv, made of all its .cc
 # files; *_test.cc files become the test program kv_test. DEPENDS names the layers below that it may
 # include, and LINKS those that implement public headers which it includes: tools/check_layers.py
 # reads this declaration and checks every #include against it. Tests that the filter matches, in the
 # form of --gtest_filter, run with no other test beside them.
+#
+# A layer is optimised by -O2; a HOT one, which computes, by -O3, and a COLD one, which is asked once
+# or per request, by -O1, which builds a third faster.
 function(foretoken_layer FOLDER)
-  cmake_parse_arguments(LAYER "" "" "DEPENDS;LINKS;LIBRARIES;SERIAL_TESTS" ${ARGN})
+  cmake_parse_arguments(LAYER "COLD;HOT" "" "DEPENDS;LINKS;LIBRARIES;SERIAL_TESTS" ${ARGN})
   get_filename_component(NAME ${FOLDER} NAME)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${FOLDER}/*.cc)
   set(tests ${sources})
@@ -27,18 +31,34 @@ function(foretoken_layer FOLDER)
     target_link_libraries(foretoken_${NAME} ${scope} foretoken_${layer})
   endforeach()
   target_link_libraries(foretoken_${NAME} ${scope} fmt::fmt Threads::Threads ${LAYER_LIBRARIES})
-  if(NAME STREQUAL base)
-    foretoken_precompile(foretoken_base)
-  elseif(sources)
-    foretoken_precompile(foretoken_${NAME} LIKE foretoken_base)
-  endif()
   if(sources)
+    foretoken_optimize(foretoken_${NAME} ${LAYER_COLD} ${LAYER_HOT})
     foretoken_unity(foretoken_${NAME} 8)
   endif()
 
   if(tests)
     foretoken_unit_tests(${NAME}_test TESTS ${tests} LIBRARIES foretoken_${NAME}
                          SERIAL_TESTS ${LAYER_SERIAL_TESTS})
+  endif()
+endfunction()
+
+# foretoken_optimize(LIBRARY COLD HOT)
+#
+# The optimisation of a library, and what it reads precompiled: headers that were read at another one
+# do not serve. The first layer at -O2 is base, the first cold one text/hub.
+function(foretoken_optimize LIBRARY COLD HOT)
+  set(first foretoken_base)
+  if(COLD)
+    target_compile_options(${LIBRARY} PRIVATE $<$<CONFIG:Release>:-O1>)
+    set(first foretoken_hub)
+  elseif(HOT)
+    target_compile_options(${LIBRARY} PRIVATE $<$<CONFIG:Release>:-O3>)
+    return()
+  endif()
+  if(LIBRARY STREQUAL first)
+    foretoken_precompile(${LIBRARY})
+  else()
+    foretoken_precompile(${LIBRARY} LIKE ${first})
   endif()
 endfunction()
 

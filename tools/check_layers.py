@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PUBLIC = "foretoken"
 DECLARATION = re.compile(r"foretoken_(layer|room)\s*\(([^)]*)\)")
 SECTIONS = ("DEPENDS", "LINKS", "LIBRARIES", "SERIAL_TESTS")
+KINDS = ("COLD", "HOT")
 # What a wing may name, by beginnings; folders of no wing may name everything.
 WINGS = {
     "core/": ("base", "json", "core/"),
@@ -54,6 +55,8 @@ class Checker:
             depends = []
             section = None
             for word in words:
+                if word in KINDS:
+                    continue
                 if word in SECTIONS:
                     section = word
                 elif section == "DEPENDS":

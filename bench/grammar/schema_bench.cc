@@ -5,17 +5,16 @@
 
 #include <chrono>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "foretoken/json_schema.h"
+#include "json/json.h"
 #include "text/grammar/tokens/grammar_constraint.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 double MicrosecondsSince(Clock::time_point begin) {
@@ -59,7 +58,7 @@ int Run(const std::string& folder) {
   const auto vocabulary = std::make_shared<const ConstraintVocabulary>(
       ConstraintVocabulary{.trie = TokenTrie(bytes), .end_tokens = (*tokenizer)->eos()});
   for (std::string line; std::getline(std::cin, line);) {
-    std::cout << Answer(Json::parse(line), vocabulary).dump() << std::endl;
+    std::cout << Answer(Json::Parse(line), vocabulary).dump() << std::endl;
   }
   return 0;
 }

@@ -14,6 +14,9 @@ class ConstraintCursor {
  public:
   virtual ~ConstraintCursor() = default;
 
+  /// Another one at the same place, which goes on by itself.
+  virtual std::unique_ptr<ConstraintCursor> Clone() const = 0;
+
   /// Whether the text is shown without a space at its very beginning, so that none is counted.
   virtual bool drops_space() const = 0;
 

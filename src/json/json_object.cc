@@ -10,14 +10,12 @@
 namespace foretoken {
 namespace {
 
-using Json = JsonObject::Json;
-
 constexpr std::size_t kMaxText = 256;
 
 // A value as errors show it: short, and printable whatever the file holds.
 std::string Show(const Json& json) {
   constexpr std::size_t kShown = 40;
-  std::string text = json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  std::string text = json.DumpAscii();
   if (text.size() > kShown) text = text.substr(0, kShown) + "...";
   return text;
 }
@@ -77,7 +75,7 @@ bool JsonObject::String(std::string_view name, std::string* value) {
   const Json* json = Find(name);
   if (json == nullptr) return false;
   if (json->is_string()) {
-    *value = json->get_ref<const std::string&>();
+    *value = json->text();
   } else {
     RefuseValue(name, *json, "a string");
   }
@@ -88,7 +86,7 @@ std::string JsonObject::Text(std::string_view name,
                              std::initializer_list<std::string_view> choices) {
   const Json* json = Require(name);
   if (json == nullptr) return {};
-  const auto* text = json->get_ptr<const std::string*>();
+  const std::string* text = json->is_string() ? &json->text() : nullptr;
   const auto control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
   if (text == nullptr || text->empty() || text->size() > kMaxText ||
       std::ranges::any_of(*text, control)) {

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+#include "json/json.h"
 
 #include "base/result.h"
 
@@ -16,8 +16,6 @@ namespace foretoken {
 /// any. Derived classes say in words of their own what is wrong.
 class JsonObject {
  public:
-  using Json = nlohmann::json;
-
   /// `json` (null: reads as nothing), `status` and the names of fields outlive it.
   JsonObject(const Json* json, std::string place, Status* status);
   virtual ~JsonObject() = default;

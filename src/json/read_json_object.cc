@@ -30,10 +30,10 @@ std::string QuoteOtherNumbers(std::string_view text) {
 
 }  // namespace
 
-Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where) {
-  auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+Result<Json> ParseJsonObject(std::string_view text, std::string_view where) {
+  auto json = Json::Parse(text);
   if (json.is_discarded()) {
-    json = nlohmann::json::parse(QuoteOtherNumbers(text), nullptr, /*allow_exceptions=*/false);
+    json = Json::Parse(QuoteOtherNumbers(text));
   }
   // The parser takes a NUL for the end of the text.
   if (!json.is_object() || text.find('\0') != std::string_view::npos) {
@@ -42,7 +42,7 @@ Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view w
   return json;
 }
 
-Result<nlohmann::json> ReadJsonObject(const std::filesystem::path& path, std::string_view usual) {
+Result<Json> ReadJsonObject(const std::filesystem::path& path, std::string_view usual) {
   constexpr std::size_t kMaxBytes = 1 << 20;
   const Result<std::string> text = ReadText(path, kMaxBytes);
   if (!text.ok()) {

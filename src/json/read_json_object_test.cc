@@ -12,7 +12,7 @@ TEST(ParseJsonObject, ReadsBesideNumbersThatOnlyPythonWrites) {
       R"({"limit": [0.0, Infinity], "low": -Infinity, "none": NaN, "NaN": "Infinity \" NaN", "n": 3})",
       "config.json");
   ASSERT_TRUE(json.ok());
-  EXPECT_EQ((*json)["limit"], nlohmann::json({0.0, "Infinity"}));
+  EXPECT_EQ((*json)["limit"], Json({0.0, "Infinity"}));
   EXPECT_EQ((*json)["low"], "-Infinity");
   EXPECT_EQ((*json)["none"], "NaN");
   EXPECT_EQ((*json)["NaN"], "Infinity \" NaN");

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <iostream>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +17,7 @@
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/serve/serve_command.h"
 #include "door/api/study.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -35,11 +35,11 @@ class Caller {
     }
     text += decoder.Finish();
     const std::lock_guard lock(mutex_);
-    fmt::print("{}\n", nlohmann::json{{"prompt", text}}.dump());
+    fmt::print("{}\n", Json{{"prompt", text}}.dump());
     std::fflush(stdout);
     std::string line;
     if (!std::getline(std::cin, line)) return std::nullopt;
-    const auto said = nlohmann::json::parse(line).at("say");
+    const auto said = Json::Parse(line).at("say");
     if (said.is_null()) return std::nullopt;
     return said.get<std::string>();
   }

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "json/json.h"
 
 #include "base/files/temporary_testing.h"
 #include "foretoken/json_schema.h"
@@ -349,7 +349,7 @@ TEST(Constraint, NobodyWaitsForAnothersMasks) {
 }
 
 struct SchemaCase {
-  nlohmann::ordered_json schema;
+  Json schema;
   std::string grammar;
   std::shared_ptr<TokenConstraint> constraint;
 };
@@ -421,7 +421,7 @@ TEST(Constraint, OutputsOf500RandomSchemasValidateAndAreTheSameInEveryMode) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const auto& [schema, grammar, constraint] = cases[i];
     ASSERT_TRUE(EndedByItself(truth[i])) << truth[i].text << schema.dump(2);
-    const auto value = nlohmann::ordered_json::parse(truth[i].text, nullptr, false);
+    const auto value = Json::Parse(truth[i].text);
     ASSERT_FALSE(value.is_discarded()) << truth[i].text;
     ASSERT_TRUE(Validates(schema, schema, value)) << truth[i].text << " of " << schema.dump(2);
   }
@@ -449,7 +449,7 @@ TEST(Constraint, OutputsOfSchemasWithoutBoundsValidateOrAreTheBeginningOfSuch) {
     cut += whole ? 0 : 1;
     ASSERT_TRUE(MatchesText(grammar, truth[i].text, whole)) << truth[i].text << schema.dump(2);
     if (!whole) continue;
-    const auto value = nlohmann::ordered_json::parse(truth[i].text, nullptr, false);
+    const auto value = Json::Parse(truth[i].text);
     ASSERT_TRUE(Validates(schema, schema, value)) << truth[i].text << " of " << schema.dump(2);
   }
   EXPECT_GT(cut, 0);

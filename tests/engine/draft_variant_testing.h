@@ -6,7 +6,6 @@
 #include <array>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include "base/files/temporary_testing.h"
 #include "core/model/model_testing.h"
 #include "core/weights/weights_testing.h"
+#include "json/json.h"
 #include "tests/engine/engine_testing.h"
 
 namespace foretoken {
@@ -58,13 +58,12 @@ class DraftVariant {
   }
 
   void WriteConfigurations() const {
-    auto config = nlohmann::json::parse(Read("config.json"));
+    auto config = Json::Parse(Read("config.json"));
     config["vocab_size"] = tokens_.size();
     config["bos_token_id"] = IdOf(1);
     config["eos_token_id"] = IdOf(2);
     folder_.Write("config.json", config.dump());
-    const nlohmann::json generation = {{"bos_token_id", IdOf(1)},
-                                       {"eos_token_id", {IdOf(2), IdOf(4)}}};
+    const Json generation = {{"bos_token_id", IdOf(1)}, {"eos_token_id", {IdOf(2), IdOf(4)}}};
     folder_.Write("generation_config.json", generation.dump());
     folder_.Write("tokenizer_config.json", Read("tokenizer_config.json"));
   }
@@ -111,14 +110,14 @@ class DraftVariant {
     const std::string file = Read("model.safetensors");
     std::uint64_t length = 0;
     std::memcpy(&length, file.data(), sizeof(length));
-    const auto header = nlohmann::json::parse(file.substr(8, length));
-    nlohmann::json changed;
+    const auto header = Json::Parse(file.substr(8, length));
+    Json changed;
     std::string data;
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") continue;
       const std::array<std::size_t, 2> place = entry["data_offsets"];
       std::string bytes = file.substr(8 + length + place[0], place[1] - place[0]);
-      nlohmann::json shape = entry["shape"];
+      Json shape = entry["shape"];
       if (name == "model.embed_tokens.weight") {
         const std::string all = std::exchange(bytes, "");
         const std::size_t row = all.size() / kAll;

@@ -6,8 +6,8 @@
 
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "json/json.h"
 #include "tests/engine/engine_testing.h"
 
 namespace foretoken {
@@ -143,7 +143,7 @@ TEST(Embedding, PreemptionCountsNoRowTwice) {
 // states agree within 2e-5 of their largest number (golden_test.cc).
 TEST(Embedding, IsThatOfAnotherProgram) {
   std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/states.json");
-  const auto golden = nlohmann::json::parse(file)["demo-target"];
+  const auto golden = Json::Parse(file)["demo-target"];
   auto target =
       LoadModel({.path = BundledModel("demo-target")},
                 std::make_shared<Device>(CoreSet{AvailableCores().front()}), Precision::kF32);

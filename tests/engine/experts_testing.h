@@ -18,27 +18,27 @@ namespace foretoken {
 class ExpertsFolder {
  public:
   ExpertsFolder() {
-    const nlohmann::json config = {{"architectures", {"Qwen3MoeForCausalLM"}},
-                                   {"model_type", "qwen3_moe"},
-                                   {"hidden_size", kHidden},
-                                   {"intermediate_size", 2 * kWidth},
-                                   {"moe_intermediate_size", kWidth},
-                                   {"mlp_only_layers", {1}},
-                                   {"num_experts", kExperts},
-                                   {"num_experts_per_tok", 4},
-                                   {"norm_topk_prob", true},
-                                   {"num_attention_heads", 4},
-                                   {"num_key_value_heads", 2},
-                                   {"head_dim", 16},
-                                   {"num_hidden_layers", 3},
-                                   {"hidden_act", "silu"},
-                                   {"rms_norm_eps", 1e-6},
-                                   {"rope_theta", 1e4},
-                                   {"max_position_embeddings", 512},
-                                   {"tie_word_embeddings", false},
-                                   {"vocab_size", kVocabulary},
-                                   {"bos_token_id", 1},
-                                   {"eos_token_id", 2}};
+    const Json config = {{"architectures", {"Qwen3MoeForCausalLM"}},
+                         {"model_type", "qwen3_moe"},
+                         {"hidden_size", kHidden},
+                         {"intermediate_size", 2 * kWidth},
+                         {"moe_intermediate_size", kWidth},
+                         {"mlp_only_layers", {1}},
+                         {"num_experts", kExperts},
+                         {"num_experts_per_tok", 4},
+                         {"norm_topk_prob", true},
+                         {"num_attention_heads", 4},
+                         {"num_key_value_heads", 2},
+                         {"head_dim", 16},
+                         {"num_hidden_layers", 3},
+                         {"hidden_act", "silu"},
+                         {"rms_norm_eps", 1e-6},
+                         {"rope_theta", 1e4},
+                         {"max_position_embeddings", 512},
+                         {"tie_word_embeddings", false},
+                         {"vocab_size", kVocabulary},
+                         {"bos_token_id", 1},
+                         {"eos_token_id", 2}};
     folder_.Write("config.json", config.dump());
     for (const char* name : {"tokenizer.model", "tokenizer_config.json"}) {
       std::filesystem::copy(BundledModel("demo-draft") + "/" + name, folder_.path());

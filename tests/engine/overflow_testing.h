@@ -29,21 +29,21 @@ class OverflowFolder {
   static constexpr Token kTrigger = 700;
 
   explicit OverflowFolder(Overflow overflow) {
-    const nlohmann::json config = {{"architectures", {"LlamaForCausalLM"}},
-                                   {"model_type", "llama"},
-                                   {"hidden_size", kHidden},
-                                   {"intermediate_size", kWidth},
-                                   {"num_attention_heads", 4},
-                                   {"num_key_value_heads", 2},
-                                   {"num_hidden_layers", 2},
-                                   {"hidden_act", "silu"},
-                                   {"rms_norm_eps", 1e-6},
-                                   {"rope_theta", 1e4},
-                                   {"max_position_embeddings", 512},
-                                   {"tie_word_embeddings", false},
-                                   {"vocab_size", kVocabulary},
-                                   {"bos_token_id", 1},
-                                   {"eos_token_id", 2}};
+    const Json config = {{"architectures", {"LlamaForCausalLM"}},
+                         {"model_type", "llama"},
+                         {"hidden_size", kHidden},
+                         {"intermediate_size", kWidth},
+                         {"num_attention_heads", 4},
+                         {"num_key_value_heads", 2},
+                         {"num_hidden_layers", 2},
+                         {"hidden_act", "silu"},
+                         {"rms_norm_eps", 1e-6},
+                         {"rope_theta", 1e4},
+                         {"max_position_embeddings", 512},
+                         {"tie_word_embeddings", false},
+                         {"vocab_size", kVocabulary},
+                         {"bos_token_id", 1},
+                         {"eos_token_id", 2}};
     folder_.Write("config.json", config.dump());
     for (const char* name : {"tokenizer.model", "tokenizer_config.json"}) {
       std::filesystem::copy(BundledModel("demo-draft") + "/" + name, folder_.path());

@@ -1,17 +1,17 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <random>
 #include <regex>
 #include <string>
 #include <vector>
+
+#include "json/json.h"
 
 namespace foretoken {
 
 /// Random JSON Schemas, and a validator that knows nothing of grammars.
 class RandomSchema {
  public:
-  using Json = nlohmann::ordered_json;
   /// `bounded`: the schema limits the length of the texts that match it, so that every output ends.
   RandomSchema(unsigned seed, bool bounded) : random_(seed), bounded_(bounded) {}
 
@@ -121,7 +121,7 @@ inline std::size_t CharactersOf(const std::string& text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
 
-inline bool HasJsonType(const RandomSchema::Json& value, const std::string& type) {
+inline bool HasJsonType(const Json& value, const std::string& type) {
   if (type == "integer") return value.is_number_integer();
   if (type == "number") return value.is_number();
   if (type == "object") return value.is_object();
@@ -133,13 +133,10 @@ inline bool HasJsonType(const RandomSchema::Json& value, const std::string& type
 
 /// Whether `value` matches `schema`, of those that RandomSchema makes; `root` is where references
 /// point into.
-inline bool Validates(const RandomSchema::Json& schema, const RandomSchema::Json& root,
-                      const RandomSchema::Json& value) {
-  using Json = RandomSchema::Json;
+inline bool Validates(const Json& schema, const Json& root, const Json& value) {
   if (schema.is_boolean()) return schema.get<bool>();
   if (schema.contains("$ref")) {
-    const Json::json_pointer place(schema["$ref"].get<std::string>().substr(1));
-    return Validates(root.at(place), root, value);
+    return Validates(*root.Find(schema["$ref"].text().substr(1)), root, value);
   }
   if (schema.contains("const")) return value == schema["const"];
   if (schema.contains("enum")) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/files/temporary_testing.h"
@@ -15,6 +14,7 @@
 #include "core/model/model_weights.h"
 #include "core/model/translated_model.h"
 #include "door/assembly/text_link.h"
+#include "json/json.h"
 #include "tests/engine/engine_testing.h"
 #include "tests/engine/speculator_testing.h"
 #include "text/tokenizer/tokenizer_testing.h"
@@ -148,23 +148,22 @@ ModelConfig DraftShape(const RejectionSetting& setting) {
 /// The target's words and the draft's, each made by BPE: of those of two letters by a merge.
 std::shared_ptr<const TextLink> Pair() {
   const auto tokenizer = [](std::span<const char* const> words) {
-    nlohmann::json model = {{"type", "BPE"}, {"merges", nlohmann::json::array()}};
+    Json model = {{"type", "BPE"}, {"merges", Json::array()}};
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::string word = words[i];
       model["vocab"][word] = i;
       if (word.size() == 2) model["merges"].push_back(word.substr(0, 1) + " " + word.substr(1));
     }
     const TemporaryFolder folder;
-    folder.Write(
-        "tokenizer.json",
-        nlohmann::json{{"added_tokens", nlohmann::json::array()},
-                       {"normalizer", nullptr},
-                       {"pre_tokenizer",
-                        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
-                       {"post_processor", nullptr},
-                       {"decoder", {{"type", "ByteLevel"}}},
-                       {"model", model}}
-            .dump());
+    folder.Write("tokenizer.json",
+                 Json{{"added_tokens", Json::array()},
+                      {"normalizer", nullptr},
+                      {"pre_tokenizer",
+                       {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+                      {"post_processor", nullptr},
+                      {"decoder", {{"type", "ByteLevel"}}},
+                      {"model", model}}
+                     .dump());
     return MustLoad(folder.path());
   };
   return LinkByText(tokenizer(kTargetWords), tokenizer(kDraftWords));

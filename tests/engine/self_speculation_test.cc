@@ -9,7 +9,6 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "core/weights/weights_testing.h"
 #include "door/assembly/fit_draft.h"
 #include "door/assembly/open_draft.h"
+#include "json/json.h"
 #include "tests/engine/engine_testing.h"
 
 namespace foretoken {
@@ -48,9 +48,9 @@ std::string BundledTensors(const std::function<std::string(const std::string&)>&
   const std::string file = ReadBundled("model.safetensors");
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof(length));
-  nlohmann::json kept;
+  Json kept;
   std::string data;
-  const auto header = nlohmann::json::parse(file.substr(8, length));
+  const auto header = Json::Parse(file.substr(8, length));
   for (const auto& [name, entry] : header.items()) {
     const std::string called = name == "__metadata__" ? "" : name_of(name);
     if (called.empty()) continue;
@@ -71,7 +71,7 @@ class TargetVariant {
  public:
   explicit TargetVariant(const std::vector<int>& layers,
                          const std::vector<std::string>& zeroed = {}) {
-    auto config = nlohmann::json::parse(ReadBundled("config.json"));
+    auto config = Json::Parse(ReadBundled("config.json"));
     config["num_hidden_layers"] = layers.size();
     folder_.Write("config.json", config.dump());
     for (const char* file : {"tokenizer_config.json", "tokenizer.model"}) {
@@ -101,7 +101,7 @@ std::vector<int> FirstLayers(int count) {
 
 // An exit behind `exit` layers whose own is the bundled target's layer number `own`.
 void WriteExit(const TemporaryFolder& folder, int exit, int own, int hidden = 256) {
-  const nlohmann::json config = {{"model_type", "exit"}, {"exit", exit}, {"hidden_size", hidden}};
+  const Json config = {{"model_type", "exit"}, {"exit", exit}, {"hidden_size", hidden}};
   folder.Write("config.json", config.dump());
   folder.Write("model.safetensors", BundledTensors([&](const std::string& name) -> std::string {
                  if (name == "model.norm.weight") return name;

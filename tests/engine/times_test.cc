@@ -33,8 +33,8 @@ MeasuredTimes Times() {
 class TimesCacheTest : public testing::Test {
  protected:
   TimesCache Cache() const { return {folder_.path() / "times", Models(), kNeeded}; }
-  static nlohmann::json Content(const TimesCache& cache) {
-    return nlohmann::json::parse(ReadFile(cache.path()).value());
+  static Json Content(const TimesCache& cache) {
+    return Json::Parse(ReadFile(cache.path()).value());
   }
   static void Replace(const TimesCache& cache, const std::string& text) {
     std::ofstream(cache.path(), std::ios::trunc) << text;
@@ -76,13 +76,13 @@ TEST_F(TimesCacheTest, OtherSettingsHaveOtherFiles) {
 TEST_F(TimesCacheTest, IgnoresWhatMakesNoSense) {
   const TimesCache cache = Cache();
   cache.Write(Times());
-  const nlohmann::json good = Content(cache);
-  const auto reads = [&cache](const nlohmann::json& json) {
+  const Json good = Content(cache);
+  const auto reads = [&cache](const Json& json) {
     Replace(cache, json.dump());
     return cache.Read().has_value();
   };
   EXPECT_TRUE(reads(good));
-  const std::vector<std::pair<std::string, nlohmann::json>> changes = {
+  const std::vector<std::pair<std::string, Json>> changes = {
       {"/format", "other"},
       {"/version", 3},
       {"/key", std::string(64, 'a')},
@@ -95,15 +95,15 @@ TEST_F(TimesCacheTest, IgnoresWhatMakesNoSense) {
       {"/costs/target/us/0", 1e-9},
       {"/costs/target/us/0", 1e300},
       {"/costs/target/us/0", nullptr},
-      {"/costs/target", {{"rows", {1}}, {"contexts", {1}}, {"us", nlohmann::json::array()}}},
+      {"/costs/target", {{"rows", {1}}, {"contexts", {1}}, {"us", Json::array()}}},
       {"/costs/draft_on_target", 3},
       {"/costs/sequence_token_us", -1},
       {"/costs/target_contention", 0.5},
       {"/more", 1},
   };
   for (const auto& [path, value] : changes) {
-    nlohmann::json bad = good;
-    bad[nlohmann::json::json_pointer(path)] = value;
+    Json bad = good;
+    bad.Place(path) = value;
     EXPECT_FALSE(reads(bad)) << path << " " << value;
   }
   for (const std::string text : {"", "{}", "[1]", "\xff", "{\"format\": 1e999}"}) {

@@ -3,15 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/text/utf8.h"
+#include "json/json.h"
 #include "text/jinja/template.h"
 
 namespace {
 
+using foretoken::Json;
 using foretoken::jinja::Inputs;
 using foretoken::jinja::Limits;
 using foretoken::jinja::Span;
@@ -20,7 +21,7 @@ using foretoken::jinja::Text;
 
 const Inputs& Chat() {
   static const std::tm now{};
-  static const Inputs chat = {.data = nlohmann::ordered_json::parse(R"({
+  static const Inputs chat = {.data = Json::Parse(R"({
         "messages": [
           {"role": "system", "content": "Be kind."},
           {"role": "user", "content": " na\u00efve \ud83d\ude00 <|end|>\n\"x\" "},

@@ -3,10 +3,10 @@
 // whether any text of each list matches as a whole.
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "foretoken/json_schema.h"
+#include "json/json.h"
 #include "text/grammar/automaton/automaton.h"
 #include "text/grammar/automaton/state_graph.h"
 #include "text/grammar/grammar.h"
@@ -14,8 +14,6 @@
 
 namespace foretoken {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int kHorizon = 16;
 
@@ -33,7 +31,7 @@ Json Answer(const Json& line) {
   for (const Json& texts : line["texts"]) {
     bool any = false;
     for (const Json& text : texts) {
-      any = any || Matches(text.get_ref<const std::string&>(), &graph);
+      any = any || Matches(text.text(), &graph);
     }
     accepted.push_back(any);
   }
@@ -45,6 +43,6 @@ Json Answer(const Json& line) {
 
 int main() {
   for (std::string line; std::getline(std::cin, line);) {
-    std::cout << foretoken::Answer(nlohmann::json::parse(line)).dump() << std::endl;
+    std::cout << foretoken::Answer(foretoken::Json::Parse(line)).dump() << std::endl;
   }
 }

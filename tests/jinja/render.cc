@@ -4,18 +4,18 @@
 // strftime_now() knows one moment, Friday the 5th of January 2024, 07:08:09.
 #include <ctime>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/result.h"
+#include "json/json.h"
 #include "text/jinja/template.h"
 #include "text/tokenizer/template/chat_template.h"
 
 namespace {
 
+using foretoken::Json;
 using foretoken::Result;
 using foretoken::jinja::Text;
-using Json = nlohmann::ordered_json;
 
 Result<Text> RenderVariables(const std::string& source, const Json& data, const std::tm& now) {
   FT_ASSIGN_OR_RETURN(const auto parsed, foretoken::jinja::Template::Parse(source));
@@ -44,8 +44,8 @@ int main() {
   now.tm_yday = 4;
   std::ios::sync_with_stdio(false);
   for (std::string line; std::getline(std::cin, line);) {
-    const Json job = Json::parse(line);
-    const std::string& source = job["template"].get_ref<const std::string&>();
+    const Json job = Json::Parse(line);
+    const std::string& source = job["template"].text();
     const Result<Text> text = job.contains("messages") ? RenderChat(source, job, now)
                                                        : RenderVariables(source, job["data"], now);
     Json reply;
@@ -54,7 +54,7 @@ int main() {
     } else {
       reply["error"] = text.error().message;
     }
-    std::cout << reply.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+    std::cout << reply.dump() << "\n";
   }
   return 0;
 }

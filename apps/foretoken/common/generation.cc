@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
+#include "json/json.h"
 
 #include "apps/foretoken/common/terminal.h"
 
@@ -74,13 +74,11 @@ double HitRate(const RequestStats& stats) {
   return lookups == 0 ? -1 : static_cast<double>(stats.hits_partial + stats.hits_full) / lookups;
 }
 
-nlohmann::json ShareJson(double share) {
-  return share < 0 ? nlohmann::json() : nlohmann::json(share);
-}
+Json ShareJson(double share) { return share < 0 ? Json() : Json(share); }
 
-nlohmann::json StatsJson(const RequestStats& stats) {
+Json StatsJson(const RequestStats& stats) {
   const auto milliseconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };
-  nlohmann::json figures = {
+  Json figures = {
       {"prompt_tokens", stats.prompt_tokens},
       {"cached_prompt_tokens", stats.cached_prompt_tokens},
       {"output_tokens", stats.output_tokens},
@@ -104,8 +102,8 @@ nlohmann::json StatsJson(const RequestStats& stats) {
   return figures;
 }
 
-nlohmann::json PlannerJson(const PlannerReport& report) {
-  nlohmann::json modes = nlohmann::json::object();
+Json PlannerJson(const PlannerReport& report) {
+  Json modes = Json::object();
   for (const Mode mode : kModes) {
     const ModeReport& of = report.modes[mode];
     if (of.rounds == 0) continue;

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
 #include "foretoken/generate.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -36,15 +36,15 @@ DraftingCosts CostsOf(const RequestStats& stats, const EngineStats& engine);
 std::string DraftVerdict(Mode mode, const DraftingCosts& costs);
 
 /// Counts, times and rates of one request, for `--json`.
-nlohmann::json StatsJson(const RequestStats& stats);
+Json StatsJson(const RequestStats& stats);
 
 /// What mode auto did: rounds and predicted against measured speed by mode.
-nlohmann::json PlannerJson(const PlannerReport& report);
+Json PlannerJson(const PlannerReport& report);
 
 /// Hits among cache lookups; negative where there was none.
 double HitRate(const RequestStats& stats);
 
 /// A share, or null for a negative one, which stands for "no data".
-nlohmann::json ShareJson(double share);
+Json ShareJson(double share);
 
 }  // namespace foretoken

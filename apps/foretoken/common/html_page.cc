@@ -3,14 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/report_chart.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::string_view kStyle = R"css(
 :root {
@@ -72,17 +70,17 @@ rect.fill { fill-opacity: .8; }
 )css";
 
 /// A JSON value as a reader would write it: "0, 1" for [0, 1], nothing quoted.
-std::string Plain(const json& value) {
+std::string Plain(const Json& value) {
   if (value.is_null()) return "–";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_array()) {
     std::string joined;
-    for (const json& item : value) joined.append(joined.empty() ? "" : ", ").append(Plain(item));
+    for (const Json& item : value) joined.append(joined.empty() ? "" : ", ").append(Plain(item));
     return joined.empty() ? "–" : joined;
   }
   if (value.is_number_float()) return FormatNumber(value.get<double>());
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return value.dump();
 }
 
 std::string ColorRules() {
@@ -114,10 +112,10 @@ std::string DefinitionList(const std::vector<std::pair<std::string, std::string>
   return html + "</dl>\n";
 }
 
-std::string MetaList(const json& meta, std::initializer_list<const char*> first) {
+std::string MetaList(const Json& meta, std::initializer_list<const char*> first) {
   if (!meta.is_object()) return {};
   std::vector<std::pair<std::string, std::string>> items;
-  const auto add = [&](std::string name, const json& value) {
+  const auto add = [&](std::string name, const Json& value) {
     std::replace(name.begin(), name.end(), '_', ' ');
     items.emplace_back(std::move(name), Plain(value));
   };

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <initializer_list>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -21,6 +22,6 @@ std::string DefinitionList(const std::vector<std::pair<std::string, std::string>
 
 /// The entries of a report's "meta" as a list of definitions, the keys of `first` before the
 /// others; nothing where `meta` is not an object. Text is escaped.
-std::string MetaList(const nlohmann::json& meta, std::initializer_list<const char*> first = {});
+std::string MetaList(const Json& meta, std::initializer_list<const char*> first = {});
 
 }  // namespace foretoken

@@ -4,25 +4,23 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/files/read_text.h"
 #include "base/numbers/philox.h"
 #include "base/text/text.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
-
 // The first text among the object's members of these names, or in the list that one is.
-const json* FirstText(const json& object, std::initializer_list<const char*> keys) {
+const Json* FirstText(const Json& object, std::initializer_list<const char*> keys) {
   if (!object.is_object()) return nullptr;
   for (const char* key : keys) {
     const auto found = object.find(key);
     if (found == object.end()) continue;
-    const json* value = &*found;
+    const Json* value = &*found;
     if (value->is_array() && !value->empty()) value = &value->front();
     if (value->is_string()) return value;
   }
@@ -47,16 +45,16 @@ Result<PromptSet> ParseJsonPrompts(std::string_view content, std::string_view wh
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (Trim(line).empty()) continue;
-    const json object = json::parse(line, nullptr, false);
+    const Json object = Json::Parse(line);
     if (object.is_discarded()) {
       return InvalidInput(fmt::format("{}:{}: not a JSON object on one line", where, number));
     }
-    const json* prompt = FirstText(object, {"prompt", "turns", "question"});
+    const Json* prompt = FirstText(object, {"prompt", "turns", "question"});
     if (prompt == nullptr) {
       return InvalidInput(
           fmt::format("{}:{}: no text in 'prompt', 'turns[0]' or 'question'", where, number));
     }
-    const json* answer = FirstText(object, {"answer", "reference"});
+    const Json* answer = FirstText(object, {"answer", "reference"});
     set.prompts.push_back(prompt->get<std::string>());
     set.answers.push_back(answer == nullptr ? "" : answer->get<std::string>());
   }

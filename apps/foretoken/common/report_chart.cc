@@ -6,12 +6,11 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
+
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 // Charts are drawn on a sheet as wide as a phone, and laid out several in a row where there is
 // room, so that their text keeps its size everywhere.
@@ -251,10 +250,10 @@ std::string CardSection(std::string_view heading, std::string_view note,
       EscapeHtml(heading), EscapeHtml(note), html);
 }
 
-std::vector<std::pair<double, double>> Distribution(const json& histogram) {
+std::vector<std::pair<double, double>> Distribution(const Json& histogram) {
   std::vector<std::pair<double, double>> points;
   double total = 0;
-  for (const json& bin : histogram) {
+  for (const Json& bin : histogram) {
     if (!bin.is_array() || bin.size() != 2 || !bin[0].is_number() || !bin[1].is_number()) continue;
     const double count = bin[1].get<double>();
     if (count <= 0) continue;

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -77,6 +78,6 @@ std::string CardSection(std::string_view heading, std::string_view note,
 /// The distribution of a histogram [[upper edge, count], ...] as a line: the share of values at or
 /// below each edge, from 0 at the first. What is no bin is passed over; an edge that cannot lie on
 /// a logarithmic axis is folded into the next.
-std::vector<std::pair<double, double>> Distribution(const nlohmann::json& histogram);
+std::vector<std::pair<double, double>> Distribution(const Json& histogram);
 
 }  // namespace foretoken

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/result.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -15,7 +15,7 @@ struct ReportFiles {
 };
 
 /// Prints `text`, and writes `report` and the page that is made of it where files are named.
-Status WriteReport(const ReportFiles& files, const nlohmann::json& report, const std::string& text,
-                   const std::function<std::string(const nlohmann::json&)>& page = {});
+Status WriteReport(const ReportFiles& files, const Json& report, const std::string& text,
+                   const std::function<std::string(const Json&)>& page = {});
 
 }  // namespace foretoken

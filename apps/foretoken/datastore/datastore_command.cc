@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/commands.h"
 #include "apps/foretoken/common/report_output.h"
@@ -16,6 +15,7 @@
 #include "apps/foretoken/options/options.h"
 #include "base/files/replace_file.h"
 #include "core/draft/retrieval/retriever.h"
+#include "json/json.h"
 #include "text/tokenizer/pair/token_ranking.h"
 
 namespace foretoken {
@@ -124,8 +124,7 @@ Result<int> RunQuery(DatastoreCommandOptions options) {
     // A node follows its parent, so the parent's path is there already.
     auto& line = lines[static_cast<std::size_t>(i) + 1];
     line = lines[static_cast<std::size_t>(proposal.parents[i])] +
-           nlohmann::json(std::string(tokenizer->TokenBytes(proposal.tokens[i])))
-               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+           Json(std::string(tokenizer->TokenBytes(proposal.tokens[i]))).dump();
     fmt::print("{:>3}  {}\n", i + 1, line);
     line += ' ';
   }
@@ -221,15 +220,15 @@ Result<int> RunReplay(DatastoreCommandOptions options) {
     return InvalidInput(fmt::format("no document is longer than --prompt-tokens {}", prompt));
   }
   std::ranges::sort(options.lengths);
-  const nlohmann::json points = Replay(tenant.get(), options.lengths, streams, prompt);
+  const Json points = Replay(tenant.get(), options.lengths, streams, prompt);
   std::uint64_t tokens = 0;
   for (const auto& segment : tenant->Segments()) tokens += segment->tokens();
-  const nlohmann::json report = {
+  const Json report = {
       {"streams", streams.size()}, {"datastore_tokens", tokens}, {"points", points}};
-  const nlohmann::json meta = {{"streams", streams.size()},
-                               {"datastore tokens", tokens},
-                               {"prompt tokens", prompt},
-                               {"files", options.files}};
+  const Json meta = {{"streams", streams.size()},
+                     {"datastore tokens", tokens},
+                     {"prompt tokens", prompt},
+                     {"files", options.files}};
   FT_RETURN_IF_ERROR(WriteReport(options.Report(), report, ReplayTable(points, options.lengths),
                                  [&](const auto&) { return RenderReplay(points, meta); }));
   return 0;

@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/terminal.h"
 #include "base/files/replace_file.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -16,10 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kBytesAround = 40;
 
 // As a JSON string, in one line whatever is in it.
-std::string QuotedJson(std::string_view text) {
-  return nlohmann::json(std::string(text))
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string QuotedJson(std::string_view text) { return Json(std::string(text)).dump(); }
 
 struct DocumentFacts {
   std::uint64_t number = 0;
@@ -27,27 +24,27 @@ struct DocumentFacts {
   int day = 0;
 };
 
-nlohmann::json ToJson(const DocumentFacts& document) {
+Json ToJson(const DocumentFacts& document) {
   return {
       {"document", document.number}, {"tokens", document.tokens}, {"day", FormatDay(document.day)}};
 }
 
 // The `most` largest documents, those of a size the older first, and the `most` newest, the newest
 // first.
-nlohmann::json DocumentsJson(const Snapshot& snapshot, int most) {
+Json DocumentsJson(const Snapshot& snapshot, int most) {
   std::vector<DocumentFacts> documents;
   snapshot.VisitDocuments([&](const StoredDocument& document) {
     documents.push_back({document.number, document.tokens.size(), document.day});
   });
   const auto first = [most](const std::vector<DocumentFacts>& sorted) {
-    nlohmann::json list = nlohmann::json::array();
+    Json list = Json::array();
     for (const DocumentFacts& document : sorted) {
       if (std::ssize(list) < most) list.push_back(ToJson(document));
     }
     return list;
   };
   std::ranges::stable_sort(documents, std::greater(), &DocumentFacts::tokens);
-  nlohmann::json largest = first(documents);
+  Json largest = first(documents);
   std::ranges::sort(documents, std::greater(), [](const DocumentFacts& document) {
     return std::pair(document.day, document.number);
   });
@@ -60,8 +57,8 @@ std::pair<int, int> Days(std::span<const Arrivals> arrivals) {
   return {oldest.day, newest.day};
 }
 
-nlohmann::json SegmentsJson(const Datastore& datastore, const Manifest& manifest) {
-  nlohmann::json segments = nlohmann::json::array();
+Json SegmentsJson(const Datastore& datastore, const Manifest& manifest) {
+  Json segments = Json::array();
   for (const Manifest::SegmentEntry& entry : manifest.segments) {
     std::error_code error;
     const auto bytes = fs::file_size(SegmentPath(datastore.directory(), entry.number), error);
@@ -88,20 +85,20 @@ std::uint64_t BytesIn(const fs::path& directory) {
   return bytes;
 }
 
-nlohmann::json InfoJson(const std::string& name, const Datastore& datastore, int most) {
+Json InfoJson(const std::string& name, const Datastore& datastore, int most) {
   const Manifest manifest = datastore.manifest();
   const auto snapshot = datastore.snapshot();
   std::uint64_t stored = 0;
   for (const Manifest::SegmentEntry& entry : manifest.segments) stored += entry.tokens;
-  nlohmann::json info = {{"namespace", name},
-                         {"tokenizer", manifest.tokenizer.name},
-                         {"fingerprint", manifest.tokenizer.fingerprint},
-                         {"vocabulary", manifest.tokenizer.vocabulary},
-                         {"tokens", snapshot->tokens()},
-                         {"documents", snapshot->documents()},
-                         {"bytes", BytesIn(datastore.directory())},
-                         {"log_tokens", snapshot->tokens() - stored},
-                         {"segments", SegmentsJson(datastore, manifest)}};
+  Json info = {{"namespace", name},
+               {"tokenizer", manifest.tokenizer.name},
+               {"fingerprint", manifest.tokenizer.fingerprint},
+               {"vocabulary", manifest.tokenizer.vocabulary},
+               {"tokens", snapshot->tokens()},
+               {"documents", snapshot->documents()},
+               {"bytes", BytesIn(datastore.directory())},
+               {"log_tokens", snapshot->tokens() - stored},
+               {"segments", SegmentsJson(datastore, manifest)}};
   std::vector<Arrivals> arrivals;
   for (const auto& part : snapshot->arrivals) {
     arrivals.insert(arrivals.end(), part.begin(), part.end());
@@ -115,7 +112,7 @@ nlohmann::json InfoJson(const std::string& name, const Datastore& datastore, int
   return info;
 }
 
-std::string DocumentLines(const nlohmann::json& documents) {
+std::string DocumentLines(const Json& documents) {
   std::string text;
   for (const auto& document : documents) {
     text +=
@@ -125,7 +122,7 @@ std::string DocumentLines(const nlohmann::json& documents) {
   return text;
 }
 
-std::string InfoText(const nlohmann::json& info) {
+std::string InfoText(const Json& info) {
   std::string text = fmt::format(
       "{}: {} tokens in {} documents, {} of them in the log; {} on disk{}; tokenizer {} ({} "
       "tokens)\n",
@@ -153,7 +150,7 @@ std::string InfoText(const nlohmann::json& info) {
   return text;
 }
 
-std::string SearchText(const nlohmann::json& report, const std::string& where) {
+std::string SearchText(const Json& report, const std::string& where) {
   const auto times = [](std::uint64_t count) {
     return count == 1 ? std::string("once") : fmt::format("{} times", count);
   };
@@ -200,7 +197,7 @@ std::string_view Surroundings(std::string_view text, std::size_t at, std::size_t
 
 Result<int> RunInfo(const DatastoreCommandOptions& options) {
   FT_ASSIGN_OR_RETURN(const std::vector<std::string> names, Namespaces(options.directory));
-  nlohmann::json report = nlohmann::json::array();
+  Json report = Json::array();
   std::string text;
   for (const std::string& name : names) {
     FT_ASSIGN_OR_RETURN(const auto datastore, OpenToRead(fs::path(options.directory) / name));
@@ -218,7 +215,7 @@ Result<int> RunSearch(DatastoreCommandOptions options) {
   const auto snapshot = datastore->snapshot();
   std::uint64_t occurrences = 0;
   std::uint64_t documents = 0;
-  nlohmann::json matches = nlohmann::json::array();
+  Json matches = Json::array();
   snapshot->VisitDocuments([&](const StoredDocument& document) {
     const std::string text = TextOf(*tokenizer, document.tokens);
     const std::size_t count = CountOccurrences(text, options.text);
@@ -226,16 +223,16 @@ Result<int> RunSearch(DatastoreCommandOptions options) {
     occurrences += count;
     ++documents;
     if (std::ssize(matches) >= options.most) return;
-    nlohmann::json match = ToJson({document.number, document.tokens.size(), document.day});
+    Json match = ToJson({document.number, document.tokens.size(), document.day});
     match["occurrences"] = count;
     match["around"] = Surroundings(text, text.find(options.text), options.text.size());
     matches.push_back(std::move(match));
   });
-  const nlohmann::json report = {{"text", options.text},
-                                 {"occurrences", occurrences},
-                                 {"documents", documents},
-                                 {"of_documents", snapshot->documents()},
-                                 {"matches", matches}};
+  const Json report = {{"text", options.text},
+                       {"occurrences", occurrences},
+                       {"documents", documents},
+                       {"of_documents", snapshot->documents()},
+                       {"matches", matches}};
   FT_RETURN_IF_ERROR(
       WriteReport(options.Report(), report, SearchText(report, datastore->directory().string())));
   return 0;
@@ -250,11 +247,10 @@ Result<int> RunExport(DatastoreCommandOptions options) {
   Status status;
   snapshot->VisitDocuments([&](const StoredDocument& document) {
     if (!status.ok()) return;
-    const nlohmann::ordered_json line = {
+    const Json line = {
         {"tokens", std::vector<Token>(document.tokens.begin(), document.tokens.end())},
         {"text", TextOf(*tokenizer, document.tokens)}};
-    status = file.Write(
-        line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    status = file.Write(line.dump() + "\n");
   });
   FT_RETURN_IF_ERROR(status);
   // A file that was cut short while it was read has come as zeros in part.

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/html_page.h"
 #include "apps/foretoken/common/report_chart.h"
@@ -14,6 +13,7 @@
 #include "core/draft/suffix/suffix_drafter.h"
 #include "core/draft/trie/trie_drafter.h"
 #include "core/speculation/verify.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -68,8 +68,8 @@ std::unique_ptr<Drafter> DrafterOf(const Source& source, SegmentList segments) {
   return MakeDrafter(source.drafter, {});
 }
 
-nlohmann::json ReplayOne(const Source& source, DatastoreTenant* tenant, int speculation_length,
-                         std::span<const std::vector<Token>> streams, std::size_t prompt) {
+Json ReplayOne(const Source& source, DatastoreTenant* tenant, int speculation_length,
+               std::span<const std::vector<Token>> streams, std::size_t prompt) {
   const std::unique_ptr<Drafter> drafter = DrafterOf(source, tenant->Segments());
   Proposal proposal;
   DraftContext context = {.datastore = source.reads_datastore ? tenant : nullptr,
@@ -112,7 +112,7 @@ nlohmann::json ReplayOne(const Source& source, DatastoreTenant* tenant, int spec
 }
 
 // A card of the values of `key` against s_q, one line a source.
-ChartCard ReplayCard(const nlohmann::json& points, ChartCard card, const char* key) {
+ChartCard ReplayCard(const Json& points, ChartCard card, const char* key) {
   card.x_label = "speculation length s_q";
   card.logarithmic_x = true;
   for (const auto& point : points) {  // The points of a source lie together, by ascending length.
@@ -128,9 +128,9 @@ ChartCard ReplayCard(const nlohmann::json& points, ChartCard card, const char* k
 
 }  // namespace
 
-nlohmann::json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
-                      std::span<const std::vector<Token>> streams, std::size_t prompt) {
-  nlohmann::json points = nlohmann::json::array();
+Json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
+            std::span<const std::vector<Token>> streams, std::size_t prompt) {
+  Json points = Json::array();
   ProgressBar bar("replaying", static_cast<std::int64_t>(std::size(kSources) * lengths.size()));
   for (const Source& source : kSources) {
     for (const int length : lengths) {
@@ -141,7 +141,7 @@ nlohmann::json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
   return points;
 }
 
-std::string ReplayTable(const nlohmann::json& points, std::span<const int> lengths) {
+std::string ReplayTable(const Json& points, std::span<const int> lengths) {
   std::vector<std::string> header = {"accepted per step"};
   for (const int length : lengths) header.push_back(fmt::format("s_q {}", length));
   header.push_back("us");
@@ -151,14 +151,14 @@ std::string ReplayTable(const nlohmann::json& points, std::span<const int> lengt
     for (std::size_t i = first; i < first + lengths.size(); ++i) {
       row.push_back(fmt::format("{:.3f}", points[i]["accepted_per_step"].get<double>()));
     }
-    const nlohmann::json& longest = points[first + lengths.size() - 1];
+    const Json& longest = points[first + lengths.size() - 1];
     row.push_back(fmt::format("{:.1f}", longest["retrieval_us"].get<double>()));
     table.Add(std::move(row));
   }
   return table.Render();
 }
 
-std::string RenderReplay(const nlohmann::json& points, const nlohmann::json& meta) {
+std::string RenderReplay(const Json& points, const Json& meta) {
   const std::vector<ChartCard> cards = {
       ReplayCard(points, {.heading = "accepted tokens per step", .y_reach = 0.1},
                  "accepted_per_step"),

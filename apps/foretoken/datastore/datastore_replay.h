@@ -1,12 +1,12 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/datastore/datastore_tenant.h"
 #include "foretoken/types.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -19,14 +19,14 @@ namespace foretoken {
 /// Gives [{"source", "speculation_length", "steps", "accepted_per_step", "tokens_per_step",
 /// "retrieval_us"}], those of a source together; `retrieval_us` is the mean time of a proposal,
 /// following the sequence included.
-nlohmann::json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
-                      std::span<const std::vector<Token>> streams, std::size_t prompt);
+Json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
+            std::span<const std::vector<Token>> streams, std::size_t prompt);
 
 /// The accepted tokens and the retrieval time of Replay's points at the largest length, for a
 /// terminal.
-std::string ReplayTable(const nlohmann::json& points, std::span<const int> lengths);
+std::string ReplayTable(const Json& points, std::span<const int> lengths);
 
 /// A page with the paper's Figure 4: accepted tokens against s_q, and retrieval times.
-std::string RenderReplay(const nlohmann::json& points, const nlohmann::json& meta);
+std::string RenderReplay(const Json& points, const Json& meta);
 
 }  // namespace foretoken

@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/files/mapped_file.h"
 #include "base/threads/run_threads.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kDocumentBytes = 4096;
 constexpr std::size_t kPiecesPerThread = 64;
@@ -23,18 +21,18 @@ constexpr std::string_view kBlank = " \t\r\n";
 using Documents = std::vector<std::vector<Token>>;
 
 // Appends the texts of a field: a string, or an array of strings.
-void CollectTexts(const json& value, std::vector<std::string>* texts) {
+void CollectTexts(const Json& value, std::vector<std::string>* texts) {
   if (value.is_string()) texts->push_back(value.get<std::string>());
   if (!value.is_array()) return;
-  for (const json& item : value) {
+  for (const Json& item : value) {
     if (item.is_string()) texts->push_back(item.get<std::string>());
   }
 }
 
-Result<std::vector<Token>> ParseTokens(const json& array, const Tokenizer& tokenizer,
+Result<std::vector<Token>> ParseTokens(const Json& array, const Tokenizer& tokenizer,
                                        const std::string& where) {
   std::vector<Token> tokens;
-  for (const json& item : array) {
+  for (const Json& item : array) {
     if (!item.is_number_integer() || item.get<std::int64_t>() < 0 ||
         item.get<std::int64_t>() >= tokenizer.vocabulary()) {
       return InvalidInput(
@@ -78,7 +76,7 @@ Status TakeRawTokens(std::span<const std::byte> bytes, const std::string& path,
 Result<Documents> ParseJsonDocuments(std::string_view line, const Tokenizer& tokenizer,
                                      const std::string& where) {
   if (line.find_first_not_of(kBlank) == line.npos) return Documents();
-  const json object = json::parse(line, nullptr, false);
+  const Json object = Json::Parse(line);
   if (!object.is_object()) {
     return InvalidInput(fmt::format("{}: not a JSON object on one line", where));
   }

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +20,7 @@
 #include "base/files/replace_file.h"
 #include "base/text/parse_number.h"
 #include "foretoken/chat_format.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -69,8 +69,7 @@ class ReplyText {
   ChatMessage message() const {
     ChatMessage message{.role = "assistant", .content = content_};
     if (!thoughts_.empty()) {
-      message.more = nlohmann::json{{"reasoning_content", thoughts_}}.dump(
-          -1, ' ', false, nlohmann::json::error_handler_t::replace);
+      message.more = Json{{"reasoning_content", thoughts_}}.dump();
     }
     return message;
   }

@@ -2,11 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
+#include "json/json.h"
 
 namespace foretoken {
-
-using nlohmann::json;
 
 std::vector<ChatMessage> Conversation::WithSystem() const {
   std::vector<ChatMessage> all;
@@ -23,11 +21,11 @@ std::string Conversation::TakeLastTurn() {
 }
 
 std::string FormatConversation(const Conversation& conversation) {
-  json messages = json::array();
+  Json messages = Json::array();
   for (const ChatMessage& message : conversation.WithSystem()) {
     messages.push_back({{"role", message.role}, {"content", message.content}});
   }
-  return json{{"messages", messages}}.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return Json{{"messages", messages}}.dump(2) + "\n";
 }
 
 Result<Conversation> ParseConversation(std::string_view text, std::string_view where) {
@@ -37,15 +35,15 @@ Result<Conversation> ParseConversation(std::string_view text, std::string_view w
                     R"({{"messages": [{{"role": "user", "content": "Hi"}}, ...]}})",
                     where, why));
   };
-  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json parsed = Json::Parse(text);
   if (!parsed.is_object() || !parsed.contains("messages") || !parsed["messages"].is_array()) {
     return wrong("it has no list of messages");
   }
   Conversation conversation;
-  for (const json& message : parsed["messages"]) {
+  for (const Json& message : parsed["messages"]) {
     const auto text_of = [&message](const char* key) -> const std::string* {
       if (!message.is_object() || !message.contains(key)) return nullptr;
-      return message[key].get_ptr<const std::string*>();
+      return message[key].is_string() ? &message[key].text() : nullptr;
     };
     const std::string* role = text_of("role");
     const std::string* content = text_of("content");

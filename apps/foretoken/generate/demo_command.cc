@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/bench_stats.h"
 #include "apps/foretoken/common/commands.h"
@@ -12,6 +11,7 @@
 #include "apps/foretoken/common/shown_text.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/options/options.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -73,8 +73,8 @@ void PrintText(const Prompt& prompt, const Generation& generation, const Painter
   std::fflush(stdout);
 }
 
-nlohmann::json DemoJson(const std::vector<Prompt>& prompts, const std::vector<ModeRun>& runs) {
-  nlohmann::json report = {{"texts", nlohmann::json::array()}, {"modes", nlohmann::json::array()}};
+Json DemoJson(const std::vector<Prompt>& prompts, const std::vector<ModeRun>& runs) {
+  Json report = {{"texts", Json::array()}, {"modes", Json::array()}};
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     report["texts"].push_back({{"prompt", prompts[i].text},
                                {"chat", prompts[i].chat},
@@ -93,7 +93,7 @@ nlohmann::json DemoJson(const std::vector<Prompt>& prompts, const std::vector<Mo
   return report;
 }
 
-std::string RenderTable(const nlohmann::json& report) {
+std::string RenderTable(const Json& report) {
   TextTable table(
       {"mode", "drafter", "tokens/s", "speed-up", "tokens/round", "cache hits", "identical"});
   for (const auto& mode : report["modes"]) {
@@ -174,7 +174,7 @@ Result<int> Demo(DemoOptions options) {
     if (!options.json) PrintText(prompt, runs[kSsd].generations.back(), painter);
   }
 
-  const nlohmann::json report = DemoJson(prompts, runs);
+  const Json report = DemoJson(prompts, runs);
   fmt::print("{}", options.json ? report.dump(2) + "\n" : RenderTable(report));
   for (const ModeRun& run : runs) {
     if (!run.SameTokensAs(runs[kAr])) {

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "apps/foretoken/common/commands.h"
@@ -15,6 +14,7 @@
 #include "base/files/read_text.h"
 #include "base/files/replace_file.h"
 #include "foretoken/receipt.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -78,19 +78,18 @@ std::string StatisticsLine(Mode mode, const Generation& generation, const ByMode
   return line + fmt::format(", {}", DescribeFinish(generation.finish));
 }
 
-nlohmann::json GenerationJson(const RunOptions& options, Mode mode, const Generation& generation,
-                              const ByMode<int>& rounds,
-                              const std::optional<PlannerReport>& planner) {
-  nlohmann::json logprobs = nlohmann::json::array();
+Json GenerationJson(const RunOptions& options, Mode mode, const Generation& generation,
+                    const ByMode<int>& rounds, const std::optional<PlannerReport>& planner) {
+  Json logprobs = Json::array();
   for (const auto& entry : generation.logprobs) {
-    nlohmann::json top = nlohmann::json::array();
+    Json top = Json::array();
     for (std::size_t i = 1; i < entry.size(); ++i) {
       top.push_back({{"token", entry[i].token}, {"logprob", entry[i].logprob}});
     }
     logprobs.push_back(
         {{"token", entry[0].token}, {"logprob", entry[0].logprob}, {"top", std::move(top)}});
   }
-  nlohmann::json run = {
+  Json run = {
       {"model", options.model.TargetSource().label()},
       {"mode", ModeName(mode)},
       {"seed", options.generation.sampling.seed},
@@ -102,7 +101,7 @@ nlohmann::json GenerationJson(const RunOptions& options, Mode mode, const Genera
   if (mode != Mode::kAr && options.model.has_draft()) run["draft"] = options.model.DraftLabel();
   if (planner) run["planner"] = PlannerJson(*planner);
   if (mode == Mode::kAuto) {
-    nlohmann::json& chosen = run["rounds_by_mode"] = nlohmann::json::object();
+    Json& chosen = run["rounds_by_mode"] = Json::object();
     for (const Mode any : kModes) {
       if (rounds[any] > 0) chosen[std::string(ModeName(any))] = rounds[any];
     }

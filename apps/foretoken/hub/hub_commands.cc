@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/options/hub_models.h"
 #include "apps/foretoken/options/options.h"
+#include "json/json.h"
 #include "text/hub/cache/hub_cache.h"
 #include "text/hub/hub_settings.h"
 #include "text/hub/repository/choose_files.h"
@@ -27,8 +27,6 @@
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 struct HubCommandOptions {
   std::string name;
@@ -43,9 +41,9 @@ Result<int> Pull(const HubCommandOptions& options) {
   return kSucceeded;
 }
 
-json JsonOf(const std::string& repository, const CachedModel& model,
+Json JsonOf(const std::string& repository, const CachedModel& model,
             const CachedRevision& revision) {
-  json files = json::array();
+  Json files = Json::array();
   for (const CachedFile& file : revision.files) {
     files.push_back({{"path", file.path}, {"bytes", file.size}});
   }
@@ -64,7 +62,7 @@ std::string RevisionText(const CachedRevision& revision) {
 Result<int> List(const HubCommandOptions& options) {
   FT_ASSIGN_OR_RETURN(const HubSettings settings, ReadHubSettings(environ));
   TextTable table({"model", "revision", "files", "size"});
-  json listed = json::array();
+  Json listed = Json::array();
   for (const std::string& repository : CachedRepositories(settings.cache)) {
     const CachedModel model(settings.cache, repository);
     for (const CachedRevision& revision : model.Revisions()) {
@@ -74,7 +72,7 @@ Result<int> List(const HubCommandOptions& options) {
     }
   }
   if (options.json) {
-    fmt::print("{}\n", listed.dump(2, ' ', false, json::error_handler_t::replace));
+    fmt::print("{}\n", listed.dump(2));
   } else if (listed.empty()) {
     fmt::print("No models in {}\n", settings.cache.string());
   } else {

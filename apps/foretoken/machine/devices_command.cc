@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/commands.h"
 #include "apps/foretoken/common/terminal.h"
@@ -13,11 +12,10 @@
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/backend/cpu/measure.h"
 #include "core/backend/cpu/quant/quant_isa.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 struct DevicesOptions {
   std::string cores;
@@ -29,7 +27,7 @@ struct DevicesOptions {
 constexpr int kRowCounts[] = {1, 2, 4, 8, 16, 32, 64};
 
 // What rows cost on some cores; sets the bandwidth of reads there.
-json MeasureCosts(const CoreSet& cores, Precision precision, ProgressBar* progress,
+Json MeasureCosts(const CoreSet& cores, Precision precision, ProgressBar* progress,
                   double* read_gb_per_s) {
   Device device(cores);
   device.Adopt();
@@ -37,7 +35,7 @@ json MeasureCosts(const CoreSet& cores, Precision precision, ProgressBar* progre
   progress->SetLabel("Measuring read bandwidth");
   *read_gb_per_s = MeasureReadBandwidth(&device);
   progress->SetLabel("Measuring the cost of rows");
-  json costs = json::array();
+  Json costs = Json::array();
   double one_row = 0;
   for (const MatMulCost& cost : MeasureMatMulCosts(backend.get(), kRowCounts)) {
     // The ratio is to the time shown for one row, so that the table adds up.
@@ -48,15 +46,15 @@ json MeasureCosts(const CoreSet& cores, Precision precision, ProgressBar* progre
   return {{"cores", FormatCores(cores)}, {"backend", backend->name()}, {"costs", costs}};
 }
 
-void PrintCosts(const json& curves, const std::string& precision) {
+void PrintCosts(const Json& curves, const std::string& precision) {
   std::vector<std::string> header = {fmt::format("rows ({})", precision)};
   for (const int rows : kRowCounts) header.push_back(fmt::format("{}", rows));
   TextTable table(std::move(header));
-  for (const json& curve : curves) {
+  for (const Json& curve : curves) {
     std::vector<std::string> times = {
         fmt::format("cores {}, ms", curve["cores"].get<std::string>())};
     std::vector<std::string> ratios = {"  of one row"};
-    for (const json& cost : curve["costs"]) {
+    for (const Json& cost : curve["costs"]) {
       times.push_back(fmt::format("{:.2f}", cost["ms"].get<double>()));
       ratios.push_back(fmt::format("{:.2f}x", cost["of_one_row"].get<double>()));
     }
@@ -81,7 +79,7 @@ Result<int> RunDevices(const DevicesOptions& options) {
   for (const cpu::Kernels* kernels : AvailableKernels()) isas.push_back(kernels->name);
   std::vector<std::string_view> quant_isas;
   for (const cpu::QuantKernels* each : AvailableQuantKernels()) quant_isas.push_back(each->name);
-  json report = {{"machine", CpuModel()},
+  Json report = {{"machine", CpuModel()},
                  {"logical_cores", FormatCores(logical)},
                  {"physical_cores", physical},
                  {"measured_cores", FormatCores(cores)},

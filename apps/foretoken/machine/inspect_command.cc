@@ -4,7 +4,6 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/commands.h"
 #include "apps/foretoken/common/terminal.h"
@@ -20,13 +19,12 @@
 #include "door/assembly/fit_draft.h"
 #include "door/assembly/loaded_model.h"
 #include "foretoken/chat_format.h"
+#include "json/json.h"
 #include "text/tokenizer/pair/vocabulary_match.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 struct InspectOptions {
   ModelOptions model;
@@ -148,9 +146,9 @@ std::string ExpertsText(const ModelConfig& config) {
 }
 
 // How the model writes calls and thoughts, as its chat template tells; null where it does neither.
-json AnswersJson(const Tokenizer& tokenizer) {
+Json AnswersJson(const Tokenizer& tokenizer) {
   const ChatFormat& format = tokenizer.chat_format();
-  json answers = {{"tool_format", nullptr}, {"reasoning", nullptr}};
+  Json answers = {{"tool_format", nullptr}, {"reasoning", nullptr}};
   if (format.calls != nullptr) answers["tool_format"] = format.calls->name;
   if (!format.reasoning.close.empty()) {
     answers["reasoning"] = {{"open", format.reasoning.open}, {"close", format.reasoning.close}};
@@ -159,7 +157,7 @@ json AnswersJson(const Tokenizer& tokenizer) {
 }
 
 // How the tensors are stored: by format, and all together.
-json Stored(const Checkpoint& checkpoint) {
+Json Stored(const Checkpoint& checkpoint) {
   struct Sum {
     std::int64_t tensors = 0;
     std::int64_t elements = 0;
@@ -170,7 +168,7 @@ json Stored(const Checkpoint& checkpoint) {
       elements += tensor.elements();
       bytes += tensor.bytes();
     }
-    json Figures() const {
+    Json Figures() const {
       return {{"tensors", tensors},
               {"elements", elements},
               {"bytes", bytes},
@@ -184,14 +182,14 @@ json Stored(const Checkpoint& checkpoint) {
     by_type[std::string(FormatName(tensor.format))].Add(tensor);
     all.Add(tensor);
   }
-  json figures = all.Figures();
+  Json figures = all.Figures();
   for (const auto& [type, sum] : by_type) figures["types"][type] = sum.Figures();
   return figures;
 }
 
 // A model's figures and its tokenizer.
 struct Inspected {
-  json figures;
+  Json figures;
   std::shared_ptr<const Tokenizer> tokenizer;
 };
 
@@ -212,7 +210,7 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights, E
   const MemoryNeeds memory = EstimateMemory(config, checkpoint.tensors, *backend, experts);
   const std::shared_ptr<const Tokenizer>& tokenizer = opened.tokenizer;
   const LayerSpec& layer = config.layers.front();
-  json figures = {{"path", path},
+  Json figures = {{"path", path},
                   {"architecture", config.architecture},
                   {"parameters", config.parameters()},
                   {"family", config.family},
@@ -251,7 +249,7 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights, E
 }
 
 // What a draft needs that says some tokens only, and how many it says.
-Status ShowLimited(const ModelOptions& options, json* figures) {
+Status ShowLimited(const ModelOptions& options, Json* figures) {
   FT_ASSIGN_OR_RETURN(const OpenedModel target, OpenModel(options.TargetSource()));
   FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenModel(options.DraftSource()));
   FT_ASSIGN_OR_RETURN(draft, FitDraft(target.config, target.tokenizer, std::move(draft)));
@@ -265,14 +263,14 @@ Status ShowLimited(const ModelOptions& options, json* figures) {
   return {};
 }
 
-std::string StoredText(const json& sum) {
+std::string StoredText(const Json& sum) {
   return fmt::format("{} weights in {} tensors, {}, {:.2f} bits per weight",
                      FormatCount(sum["elements"]), sum["tensors"].get<std::int64_t>(),
                      FormatBytes(sum["bytes"]), sum["bits_per_weight"].get<double>());
 }
 
 // What reading the weights allows at most, once for each token, on these cores.
-json SpeedLimit(const json& memory, const CoreSet& cores) {
+Json SpeedLimit(const Json& memory, const CoreSet& cores) {
   Device device(cores);
   device.Adopt();
   const double gb_per_s = MeasureReadBandwidth(&device);
@@ -282,9 +280,9 @@ json SpeedLimit(const json& memory, const CoreSet& cores) {
           {"tokens_per_s", gb_per_s * 1e9 / bytes}};
 }
 
-void PrintFigures(const json& figures) {
+void PrintFigures(const Json& figures) {
   const auto number = [&](const char* key) { return figures[key].get<std::int64_t>(); };
-  const auto text = [](const json& value) { return value.get<std::string>(); };
+  const auto text = [](const Json& value) { return value.get<std::string>(); };
   const auto line = [](std::string_view name, const std::string& value) {
     fmt::print("  {:<16}{}\n", name, value);
   };
@@ -307,27 +305,27 @@ void PrintFigures(const json& figures) {
   line("rope", text(figures["rope"]));
   if (!text(figures["window"]).empty()) line("windows", text(figures["window"]));
   if (!text(figures["recurrent"]).empty()) line("recurrent", text(figures["recurrent"]));
-  const json& stored = figures["stored"];
+  const Json& stored = figures["stored"];
   std::string name = "stored as";
   for (const auto& [type, sum] : stored["types"].items()) {
     line(name, type + ": " + StoredText(sum));
     name.clear();
   }
   if (stored["types"].size() > 1) line(name, "together: " + StoredText(stored));
-  for (const json& sentence : figures["not_used"]) line("beside", text(sentence));
-  const json& tokenizer = figures["tokenizer"];
+  for (const Json& sentence : figures["not_used"]) line("beside", text(sentence));
+  const Json& tokenizer = figures["tokenizer"];
   line("tokenizer",
        fmt::format("{}, {} tokens, {}", text(tokenizer["kind"]), tokenizer["vocabulary"].get<int>(),
                    tokenizer["chat_template"] ? "with a chat template" : "no known chat template"));
   line("fingerprint", text(tokenizer["fingerprint"]));
-  const json& answers = figures["answers"];
+  const Json& answers = figures["answers"];
   if (!answers["tool_format"].is_null()) {
     line("calls of tools", fmt::format("in the form '{}'", text(answers["tool_format"])));
   }
-  if (const json& marks = answers["reasoning"]; !marks.is_null()) {
+  if (const Json& marks = answers["reasoning"]; !marks.is_null()) {
     line("thoughts", fmt::format("between {} and {}", marks["open"].dump(), marks["close"].dump()));
   }
-  const json& memory = figures["memory"];
+  const Json& memory = figures["memory"];
   fmt::print("memory in {}, KV in {}\n", text(memory["precision"]), text(memory["kv"]));
   const bool mapped = memory["mapped_expert_bytes"] > 0;
   const std::string in_file = mapped ? fmt::format(", and {} of experts in the file,",
@@ -336,7 +334,7 @@ void PrintFigures(const json& figures) {
   line("weights", fmt::format("{}{} of which a token reads {}", FormatBytes(memory["weight_bytes"]),
                               in_file, FormatBytes(memory["weight_bytes_per_token"])));
   if (figures.contains("speed_limit")) {
-    const json& limit = figures["speed_limit"];
+    const Json& limit = figures["speed_limit"];
     line("speed limit",
          fmt::format("{:.0f} tokens/s without speculation: cores {} read {:.1f} GB/s",
                      limit["tokens_per_s"].get<double>(), text(limit["cores"]),
@@ -352,7 +350,7 @@ Result<int> RunInspect(InspectOptions options) {
   FT_RETURN_IF_ERROR(model.ResolveDefaults());
   FT_ASSIGN_OR_RETURN(const Inspected target,
                       Inspect(model.target, model.weights, model.experts_place(), model));
-  json figures = target.figures;
+  Json figures = target.figures;
   const int limit = figures["made_for_context"].get<int>();
   if (model.context > limit) {
     return InvalidInput(fmt::format("--context {} is more than the model's limit of {} tokens",
@@ -364,7 +362,7 @@ Result<int> RunInspect(InspectOptions options) {
   bool by_text = false;
   bool same_vocabulary = true;
   VocabularyMatch match;
-  std::optional<json> drafter;
+  std::optional<Json> drafter;
   if (model.has_draft()) {
     FT_ASSIGN_OR_RETURN(drafter, InspectDrafter(model));
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -17,11 +16,10 @@
 #include "core/model/open_checkpoint.h"
 #include "core/model/self/self_draft.h"
 #include "door/assembly/loaded_model.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 std::string ReadsText(const FeatureSpec& feature, int target_layers) {
   std::vector<std::string> parts;
@@ -48,11 +46,11 @@ bool IsShared(const TensorView& tensor, const Checkpoint& target) {
       target.tensors, [&tensor](const auto& other) { return other.second.data == tensor.data; });
 }
 
-json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelConfig& config,
+Json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelConfig& config,
              const std::string& path) {
   std::int64_t weights = 0;
   std::size_t bytes = 0;
-  json shared = json::array();
+  Json shared = Json::array();
   for (const auto& [name, tensor] : draft.checkpoint.tensors) {
     if (IsShared(tensor, target)) {
       shared.push_back(name == "head.weight" ? "head" : "embeddings");
@@ -82,13 +80,13 @@ json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelCon
 
 // A model without some sub-layers, as a draft of itself. Its keys and values are the target's on
 // the conditions of docs/do/self_speculation.md that can be told without an engine.
-Result<json> SelfFigures(const ModelOptions& options) {
+Result<Json> SelfFigures(const ModelOptions& options) {
   FT_ASSIGN_OR_RETURN(const OpenedModel whole, OpenModel(options.TargetSource()));
   FT_ASSIGN_OR_RETURN(const OpenedModel draft, OpenModel(options.DraftSource()));
   const std::vector<LayerSpec>& layers = draft.config.layers;
   const bool shares_weights = draft.weights_of == whole.identity;
   const bool recurrent = std::ranges::any_of(whole.config.layers, &LayerSpec::is_recurrent);
-  return json{{"path", options.DraftSource().label()},
+  return Json{{"path", options.DraftSource().label()},
               {"kind", "the target without some of its layers"},
               {"layers", layers.size()},
               {"attention_layers", std::ranges::count_if(layers, HasMixer)},
@@ -100,14 +98,14 @@ Result<json> SelfFigures(const ModelOptions& options) {
               {"on_target_kv", shares_weights && !recurrent}};
 }
 
-std::string KeysAndValuesText(const json& figures) {
+std::string KeysAndValuesText(const Json& figures) {
   if (figures["on_target_kv"] == true) return "the target's in mode sd; in mode ssd its own";
   return fmt::format("its own, as {}", figures["recurrent"] == true
                                            ? "recurrent layers move one state on"
                                            : "its weights are");
 }
 
-void PrintSelf(const json& figures) {
+void PrintSelf(const Json& figures) {
   const auto line = [](std::string_view name, const std::string& value) {
     fmt::print("  {:<16}{}\n", name, value);
   };
@@ -126,23 +124,23 @@ void PrintSelf(const json& figures) {
 
 }  // namespace
 
-Result<std::optional<json>> InspectDrafter(const ModelOptions& options) {
+Result<std::optional<Json>> InspectDrafter(const ModelOptions& options) {
   const bool there = std::filesystem::exists(options.draft);
   const std::string& own = options.own_drafter;
   if (IsSelfDraft(own)) {
-    FT_ASSIGN_OR_RETURN(json figures, SelfFigures(options));
+    FT_ASSIGN_OR_RETURN(Json figures, SelfFigures(options));
     return std::optional(std::move(figures));
   }
-  if (!there && own.empty()) return std::optional<json>();
+  if (!there && own.empty()) return std::optional<Json>();
   FT_ASSIGN_OR_RETURN(Checkpoint files, Checkpoint::Open(options.draft));
-  if (own.empty() && !IsLearnedDraft(files)) return std::optional<json>();
+  if (own.empty() && !IsLearnedDraft(files)) return std::optional<Json>();
   FT_ASSIGN_OR_RETURN(const Checkpoint target, OpenCheckpoint(options.target, ""));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(target, options.context));
   FT_ASSIGN_OR_RETURN(const LearnedDraft draft, ReadDrafter(own, std::move(files), target, config));
   return std::optional(Figures(draft, target, config, options.DraftSource().label()));
 }
 
-void PrintDrafter(const json& figures) {
+void PrintDrafter(const Json& figures) {
   if (figures.contains("shares_weights")) return PrintSelf(figures);
   const auto line = [](std::string_view name, const std::string& value) {
     fmt::print("  {:<16}{}\n", name, value);
@@ -174,7 +172,7 @@ void PrintDrafter(const json& figures) {
   if (figures["says_confidence"] == true) {
     line("confidence", "says how likely tokens are to be accepted");
   }
-  for (const json& note : figures["notes"]) line("note", note.get<std::string>());
+  for (const Json& note : figures["notes"]) line("note", note.get<std::string>());
 }
 
 }  // namespace foretoken

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include "json/json.h"
 
 #include "apps/foretoken/options/options.h"
 #include "base/files/read_text.h"
@@ -9,8 +9,7 @@
 namespace foretoken {
 
 Result<std::string> ChatTemplateOptions::Read() const {
-  if (!variables.empty() &&
-      !nlohmann::json::parse(variables, nullptr, /*allow_exceptions=*/false).is_object()) {
+  if (!variables.empty() && !Json::Parse(variables).is_object()) {
     return InvalidInput(fmt::format(
         "--chat-template-kwargs takes a JSON object, as {{\"enable_thinking\": false}}, not '{}'",
         variables));

@@ -269,7 +269,7 @@ void AddModels(const ModelRegistry& models, Families* families) {
 
 }  // namespace
 
-OrderedJson KvJson(const KvUsage& usage) {
+Json KvJson(const KvUsage& usage) {
   return {{"used", usage.used},
           {"cached", usage.cached},
           {"free", usage.free},
@@ -305,19 +305,19 @@ std::string MetricsText(const ModelRegistry& models) {
 namespace {
 
 // Null: there is no datastore.
-OrderedJson DatastoreJson(const DatastoreFolder* folder) {
+Json DatastoreJson(const DatastoreFolder* folder) {
   if (folder == nullptr) return nullptr;
   const Status learning = folder->Learning();
-  return {{"failure", learning.ok() ? OrderedJson(nullptr)
-                                    : OrderedJson(WithoutFolders(learning.error().message))},
-          {"lost_outputs", folder->LostOutputs()}};
+  return {
+      {"failure", learning.ok() ? Json(nullptr) : Json(WithoutFolders(learning.error().message))},
+      {"lost_outputs", folder->LostOutputs()}};
 }
 
 // Null: the draft does not learn.
-OrderedJson LearningJson(const std::optional<LearningReport>& report) {
+Json LearningJson(const std::optional<LearningReport>& report) {
   if (!report.has_value()) return nullptr;
   const auto or_null = [](const std::string& text) {
-    return text.empty() ? OrderedJson(nullptr) : OrderedJson(text);
+    return text.empty() ? Json(nullptr) : Json(text);
   };
   return {{"draft", or_null(report->candidate)},
           {"tokens_per_round", report->tokens_per_round},
@@ -333,11 +333,11 @@ OrderedJson LearningJson(const std::optional<LearningReport>& report) {
 
 }  // namespace
 
-OrderedJson StatsJson(const Service& service, const OutcomeCounts& counts) {
+Json StatsJson(const Service& service, const OutcomeCounts& counts) {
   const ServerTotals totals = service.engine().stats().Published();
   const Engine& engine = *service.model().engine;
-  OrderedJson modes = OrderedJson::object();
-  OrderedJson chosen = OrderedJson::array();
+  Json modes = Json::object();
+  Json chosen = Json::array();
   for (const Mode mode : OfferedModes(engine)) {
     if (mode.planned()) continue;  // Its rounds are of the modes that it chooses.
     const auto& planned = totals.planned_rounds[mode];
@@ -350,7 +350,7 @@ OrderedJson StatsJson(const Service& service, const OutcomeCounts& counts) {
     modes[std::string(ModeName(mode))] = {
         {"requests", of_mode.requests}, {"rounds", of_mode.rounds}, {"tokens", of_mode.tokens}};
   }
-  OrderedJson hits = OrderedJson::array();
+  Json hits = Json::array();
   std::int64_t lookups = 0;
   std::int64_t found = 0;
   for (std::size_t k = 0; k < totals.lookups_at.size(); ++k) {
@@ -361,14 +361,14 @@ OrderedJson StatsJson(const Service& service, const OutcomeCounts& counts) {
                     {"lookups", totals.lookups_at[k]},
                     {"rate", Share(totals.hits_at[k], totals.lookups_at[k])}});
   }
-  OrderedJson accepted = OrderedJson::array();
+  Json accepted = Json::array();
   for (const std::int64_t count : totals.accepted_at) {
     if (count == 0) break;
     accepted.push_back(Share(count, totals.drafts));
   }
   std::int64_t rounds = 0;
   for (const auto& mode : totals.modes) rounds += mode.rounds;
-  OrderedJson outcomes = OrderedJson::object();
+  Json outcomes = Json::object();
   for (int i = 0; i < kRequestOutcomes; ++i) {
     const auto outcome = static_cast<RequestOutcome>(i);
     outcomes[std::string(RequestOutcomeName(outcome))] = counts.of(outcome);

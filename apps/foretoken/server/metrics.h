@@ -11,10 +11,10 @@ namespace foretoken::server {
 std::string MetricsText(const ModelRegistry& models);
 
 /// Blocks of keys and values, as `/stats` and `/props` have them.
-OrderedJson KvJson(const KvUsage& usage);
+Json KvJson(const KvUsage& usage);
 
 /// What /stats answers: the same of one model for people and pages, with rates over the last
 /// seconds.
-OrderedJson StatsJson(const Service& service, const OutcomeCounts& outcomes);
+Json StatsJson(const Service& service, const OutcomeCounts& outcomes);
 
 }  // namespace foretoken::server

@@ -39,7 +39,7 @@ std::string ShortCount(std::int64_t count) {
   return fmt::format("{:.0f}K", number / 1e3);
 }
 
-OrderedJson SamplingJson(const SamplingParams& sampling) {
+Json SamplingJson(const SamplingParams& sampling) {
   return {{"temperature", sampling.temperature},
           {"top_k", sampling.top_k},
           {"top_p", sampling.top_p},
@@ -49,7 +49,7 @@ OrderedJson SamplingJson(const SamplingParams& sampling) {
           {"presence_penalty", sampling.presence_penalty}};
 }
 
-OrderedJson PlanJson(const PlanOptions& plan) {
+Json PlanJson(const PlanOptions& plan) {
   return {{"mode", ModeName(*plan.mode)},
           {"lookahead", *plan.lookahead},
           {"fanout", plan.fanout->counts},
@@ -70,14 +70,14 @@ std::string_view StateName(ModelState state) {
 }
 
 // What is not known of a model whose files cannot be read is empty.
-OrderedJson Details(const ModelCard& card) {
+Json Details(const ModelCard& card) {
   const bool known = !card.architecture.empty();
   return {{"parent_model", ""},
           {"format", !known      ? ""
                      : card.gguf ? "gguf"
                                  : "safetensors"},
           {"family", card.architecture},
-          {"families", known ? OrderedJson::array({card.architecture}) : OrderedJson(nullptr)},
+          {"families", known ? Json::array({card.architecture}) : Json(nullptr)},
           {"parameter_size", known ? ShortCount(card.parameters) : ""},
           {"quantization_level", card.stored_as}};
 }
@@ -88,8 +88,8 @@ int ContextOf(const ModelSpec& spec, const ModelCard& card) {
 }
 
 // What clients may ask of a model, as Ollama names it.
-OrderedJson CapabilitiesOf(const ModelCard& card) {
-  OrderedJson capabilities = OrderedJson::array({card.embeds ? "embedding" : "completion"});
+Json CapabilitiesOf(const ModelCard& card) {
+  Json capabilities = Json::array({card.embeds ? "embedding" : "completion"});
   if (card.calls_tools) capabilities.push_back("tools");
   if (card.fills_gaps) capabilities.push_back("insert");
   if (card.thinks) capabilities.push_back("thinking");
@@ -97,10 +97,10 @@ OrderedJson CapabilitiesOf(const ModelCard& card) {
 }
 
 // A model's figures by the names that GGUF files have for them.
-OrderedJson ModelInfo(const ModelSpec& spec, const ModelCard& card) {
-  OrderedJson info = {{"general.architecture", card.architecture},
-                      {"general.basename", spec.id},
-                      {"general.parameter_count", card.parameters}};
+Json ModelInfo(const ModelSpec& spec, const ModelCard& card) {
+  Json info = {{"general.architecture", card.architecture},
+               {"general.basename", spec.id},
+               {"general.parameter_count", card.parameters}};
   if (!card.name.empty()) info["general.name"] = card.name;
   const std::pair<std::string_view, int> figures[] = {{"context_length", ContextOf(spec, card)},
                                                       {"embedding_length", card.hidden},
@@ -129,7 +129,7 @@ SlotUser UserOf(const HttpHead& head) {
 }
 
 // One of Ollama's lists of models.
-OrderedJson OllamaEntry(const ModelSpec& spec, const ModelCard& card) {
+Json OllamaEntry(const ModelSpec& spec, const ModelCard& card) {
   return {{"name", spec.id},
           {"model", spec.id},
           {"size", spec.bytes},
@@ -202,7 +202,7 @@ QueryAnswer Slots(const Service& service, const HttpRequest& request) {
                     .type = "server_error",
                     .code = "no_slot"};
   }
-  OrderedJson slots = OrderedJson::array();
+  Json slots = Json::array();
   for (int i = 0; i < limits.batch; ++i) {
     slots.push_back({{"id", i},
                      {"n_ctx", limits.context},
@@ -225,7 +225,7 @@ QueryAnswer ActOnSlot(Service& service, const HttpHead& head, const SlotAction& 
 }
 
 QueryAnswer LoraAdapters(const Service& service, const HttpRequest&) {
-  OrderedJson list = OrderedJson::array();
+  Json list = Json::array();
   for (const AdapterSource& adapter : service.model().model->adapters()) {
     list.push_back({{"id", list.size()},
                     {"name", adapter.name},
@@ -237,8 +237,8 @@ QueryAnswer LoraAdapters(const Service& service, const HttpRequest&) {
 }
 
 // Which draft drafts in each mode that has one.
-OrderedJson DraftsJson(const Engine& engine, const std::vector<std::string>& drafts) {
-  OrderedJson by_mode = OrderedJson::object();
+Json DraftsJson(const Engine& engine, const std::vector<std::string>& drafts) {
+  Json by_mode = Json::object();
   for (const Mode mode : OfferedModes(engine)) {
     if (!NeedsDraft(mode)) continue;
     const std::size_t draft = DraftIndex(mode.drafter);
@@ -248,7 +248,7 @@ OrderedJson DraftsJson(const Engine& engine, const std::vector<std::string>& dra
 }
 
 // What llama.cpp's clients read.
-OrderedJson LlamaProps(const Service& service) {
+Json LlamaProps(const Service& service) {
   const ServedModel& served = service.model();
   const EngineLimits limits = served.engine->limits();
   const Tokenizer& tokenizer = served.tokenizer();
@@ -257,7 +257,7 @@ OrderedJson LlamaProps(const Service& service) {
     return token.has_value() ? std::string(tokenizer.TokenName(*token)) : std::string();
   };
   const std::vector<Token> ends = tokenizer.eos();
-  OrderedJson params = SamplingJson(service.options().defaults.sampling);
+  Json params = SamplingJson(service.options().defaults.sampling);
   params["repeat_penalty"] = params["repetition_penalty"];
   params["n_predict"] =
       service.options().defaults.max_tokens > 0 ? service.options().defaults.max_tokens : -1;
@@ -277,7 +277,7 @@ OrderedJson LlamaProps(const Service& service) {
           {"eos_token", name(ends.empty() ? std::nullopt : std::optional(ends.front()))}};
 }
 
-OrderedJson PropsJson(const Service& service) {
+Json PropsJson(const Service& service) {
   const ServedModel& served = service.model();
   const EngineLimits limits = served.engine->limits();
   const Tokenizer& tokenizer = served.tokenizer();
@@ -285,51 +285,50 @@ OrderedJson PropsJson(const Service& service) {
   const std::vector<std::string>& drafts = served.drafts;
   std::vector<std::string> modes;
   for (const Mode mode : OfferedModes(*served.engine)) modes.emplace_back(ModeName(mode));
-  OrderedJson props = {
-      {"model", service.id()},
-      {"draft", drafts.empty() ? OrderedJson(nullptr) : OrderedJson(drafts.front())},
-      {"drafts", DraftsJson(*served.engine, drafts)},
-      {"context", limits.context},
-      {"vocabulary", tokenizer.vocabulary()},
-      {"tokenizer_fingerprint", tokenizer.fingerprint()},
-      {"chat", tokenizer.has_chat_template()},
-      {"tool_format", calls == nullptr ? OrderedJson(nullptr) : OrderedJson(calls->name)},
-      {"not_used", served.model->facts().not_used},
-      {"modes", modes},
-      {"speculation", PlanJson(served.engine->plan())},
-      {"recent_kv", KvJson(service.engine().stats().Published().recent_kv)},
-      {"sampling", SamplingJson(service.options().defaults.sampling)},
-      {"limits",
-       {{"batch", limits.batch},
-        {"queue", limits.queue},
-        {"client_sequences", service.ClientShare()},
-        {"lookahead", limits.lookahead},
-        {"cache_budget", limits.cache_budget},
-        {"choices", kMaxChoices},
-        {"texts", kMaxTexts},
-        {"request_seconds", service.options().request_seconds}}}};
+  Json props = {{"model", service.id()},
+                {"draft", drafts.empty() ? Json(nullptr) : Json(drafts.front())},
+                {"drafts", DraftsJson(*served.engine, drafts)},
+                {"context", limits.context},
+                {"vocabulary", tokenizer.vocabulary()},
+                {"tokenizer_fingerprint", tokenizer.fingerprint()},
+                {"chat", tokenizer.has_chat_template()},
+                {"tool_format", calls == nullptr ? Json(nullptr) : Json(calls->name)},
+                {"not_used", served.model->facts().not_used},
+                {"modes", modes},
+                {"speculation", PlanJson(served.engine->plan())},
+                {"recent_kv", KvJson(service.engine().stats().Published().recent_kv)},
+                {"sampling", SamplingJson(service.options().defaults.sampling)},
+                {"limits",
+                 {{"batch", limits.batch},
+                  {"queue", limits.queue},
+                  {"client_sequences", service.ClientShare()},
+                  {"lookahead", limits.lookahead},
+                  {"cache_budget", limits.cache_budget},
+                  {"choices", kMaxChoices},
+                  {"texts", kMaxTexts},
+                  {"request_seconds", service.options().request_seconds}}}};
   props.update(LlamaProps(service));
   return props;
 }
 
-OrderedJson ModelJson(const ModelRegistry& models, ModelRegistry::Index model, std::int64_t since) {
+Json ModelJson(const ModelRegistry& models, ModelRegistry::Index model, std::int64_t since) {
   const ModelSpec& spec = models.spec(model);
   const ModelStatus status = models.status(model);
-  OrderedJson json = {{"id", spec.id},           {"object", "model"},
-                      {"created", since},        {"owned_by", "foretoken"},
-                      {"aliases", spec.aliases}, {"status", {{"value", StateName(status.state)}}}};
+  Json json = {{"id", spec.id},           {"object", "model"},
+               {"created", since},        {"owned_by", "foretoken"},
+               {"aliases", spec.aliases}, {"status", {{"value", StateName(status.state)}}}};
   // As Anthropic's clients read it.
   json.update({{"type", "model"}, {"display_name", spec.id}, {"created_at", OllamaTime(since)}});
   if (!status.failure.empty()) {
     json["status"]["failure"] = "could not be loaded; the server's standard error says why";
   }
-  json["max_model_len"] = status.context > 0 ? OrderedJson(status.context) : OrderedJson(nullptr);
+  json["max_model_len"] = status.context > 0 ? Json(status.context) : Json(nullptr);
   return json;
 }
 
 // OpenAI's list, and Anthropic's, which is all there is.
-OrderedJson ModelsJson(const ModelRegistry& models, std::int64_t since) {
-  OrderedJson list = OrderedJson::array();
+Json ModelsJson(const ModelRegistry& models, std::int64_t since) {
+  Json list = Json::array();
   for (ModelRegistry::Index i = 0; i < models.size(); ++i) {
     list.push_back(ModelJson(models, i, since));
   }
@@ -340,8 +339,8 @@ OrderedJson ModelsJson(const ModelRegistry& models, std::int64_t since) {
           {"last_id", models.spec(models.size() - 1).id}};
 }
 
-OrderedJson OllamaTags(const ModelRegistry& models, ModelCards* cards, std::int64_t since) {
-  OrderedJson list = OrderedJson::array();
+Json OllamaTags(const ModelRegistry& models, ModelCards* cards, std::int64_t since) {
+  Json list = Json::array();
   for (ModelRegistry::Index i = 0; i < models.size(); ++i) {
     list.push_back(OllamaEntry(models.spec(i), *cards->Known(i)));
     list.back()["modified_at"] = OllamaTime(since);
@@ -349,14 +348,14 @@ OrderedJson OllamaTags(const ModelRegistry& models, ModelCards* cards, std::int6
   return {{"models", std::move(list)}};
 }
 
-OrderedJson OllamaRunning(const ModelRegistry& models, ModelCards* cards) {
+Json OllamaRunning(const ModelRegistry& models, ModelCards* cards) {
   using std::chrono::steady_clock;
   using std::chrono::system_clock;
-  OrderedJson list = OrderedJson::array();
+  Json list = Json::array();
   for (ModelRegistry::Index i = 0; i < models.size(); ++i) {
     const ModelStatus status = models.status(i);
     if (status.state != ModelState::kLoaded) continue;
-    OrderedJson entry = OllamaEntry(models.spec(i), *cards->Known(i));
+    Json entry = OllamaEntry(models.spec(i), *cards->Known(i));
     entry["size"] = status.bytes;
     entry["size_vram"] = 0;
     entry["context_length"] = status.context;
@@ -383,7 +382,7 @@ QueryAnswer OllamaShow(const ModelRegistry& models, ModelCards* cards, std::int6
   if (!read.ok()) return UnreadModel(spec.id, read.error());
   const ModelCard& card = **read;
   const SamplingParams& sampling = spec.options.defaults.sampling;
-  const OrderedJson shown = {
+  const Json shown = {
       {"license", card.license},
       {"modelfile", ""},
       {"parameters", fmt::format("num_ctx {}\ntemperature {}\ntop_k {}\ntop_p {}\nmin_p {}\n"

@@ -44,18 +44,18 @@ QueryAnswer LoraAdapters(const Service& service, const HttpRequest& request);
 QueryAnswer ApplyTemplate(const Service& service, const HttpRequest& request);
 
 /// What requests may ask for, and what they get that do not.
-OrderedJson PropsJson(const Service& service);
+Json PropsJson(const Service& service);
 
 // Questions about all models, loaded or not; `since`, in seconds since 1970, is when they began to
 // be served.
 
 /// OpenAI's: one model.
-OrderedJson ModelJson(const ModelRegistry& models, ModelRegistry::Index model, std::int64_t since);
+Json ModelJson(const ModelRegistry& models, ModelRegistry::Index model, std::int64_t since);
 /// All of them.
-OrderedJson ModelsJson(const ModelRegistry& models, std::int64_t since);
+Json ModelsJson(const ModelRegistry& models, std::int64_t since);
 /// Ollama's: the models there are, those that are loaded, and what is known of one.
-OrderedJson OllamaTags(const ModelRegistry& models, ModelCards* cards, std::int64_t since);
-OrderedJson OllamaRunning(const ModelRegistry& models, ModelCards* cards);
+Json OllamaTags(const ModelRegistry& models, ModelCards* cards, std::int64_t since);
+Json OllamaRunning(const ModelRegistry& models, ModelCards* cards);
 QueryAnswer OllamaShow(const ModelRegistry& models, ModelCards* cards, std::int64_t since,
                        const HttpRequest& request);
 /// Ollama's answers to who wants to have a model fetched: it is there, or nobody may.

@@ -215,7 +215,7 @@ void NameIgnored(std::span<const std::string> ignored, HttpReply* reply) {
   if (!names.empty()) reply->fields.emplace_back("X-Foretoken-Ignored", names);
 }
 
-HttpReply JsonReply(const OrderedJson& json) {
+HttpReply JsonReply(const Json& json) {
   return {.content_type = "application/json", .body = Dump(json)};
 }
 

@@ -13,7 +13,7 @@
 
 namespace foretoken::server {
 
-HttpReply JsonReply(const OrderedJson& json);
+HttpReply JsonReply(const Json& json);
 HttpReply ErrorReply(const ApiError& error, const Door& door = ChatDoor());
 /// Says in a header which fields of the request meant nothing, so that a misspelt one is found.
 void NameIgnored(std::span<const std::string> ignored, HttpReply* reply);

@@ -252,7 +252,7 @@ void Server::AddRoutes() {
   AddQuery("POST", "/tokenize", ChatDoor(), Tokenize);
   AddQuery("POST", "/detokenize", ChatDoor(), Detokenize);
   AddQuery("GET", "/props", ChatDoor(), [this](const Service& service, const HttpRequest&) {
-    OrderedJson props = {{"version", options_.version}};
+    Json props = {{"version", options_.version}};
     props["build_info"] = "foretoken " + options_.version;
     props.update(PropsJson(service));
     props["chat_template"] = cards_.Known(models_.Find(service.id()))->chat_template;

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "base/files/read_text.h"
 #include "base/text/parse_number.h"
 #include "foretoken/tokenizer.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -59,7 +59,7 @@ Result<int> Tokenize(const TokenizeOptions& options) {
     tokens = tokenizer->Encode(text, !options.no_bos, !options.literal);
   }
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json(tokens).dump());
+    fmt::print("{}\n", Json(tokens).dump());
     return kSucceeded;
   }
   for (const Token token : tokens) {

@@ -9,8 +9,6 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t kShownDifferences = 3;
 constexpr std::size_t kShownText = 60;
 
@@ -60,12 +58,12 @@ AuditResult Compare(const AuditCell& cell, const std::vector<LoadRecord>& baseli
   return result;
 }
 
-json AuditJson(const std::vector<AuditResult>& results) {
-  json cells = json::array();
+Json AuditJson(const std::vector<AuditResult>& results) {
+  Json cells = Json::array();
   bool lossless = true;
   for (const AuditResult& result : results) {
     lossless = lossless && result.differences.empty() && result.failed == 0;
-    json differences = json::array();
+    Json differences = Json::array();
     for (const Difference& difference : result.differences) {
       differences.push_back({{"prompt", difference.prompt},
                              {"same_bytes", difference.at},
@@ -82,10 +80,10 @@ json AuditJson(const std::vector<AuditResult>& results) {
   return {{"lossless", lossless}, {"cells", std::move(cells)}};
 }
 
-std::string RenderAudit(const json& audit) {
+std::string RenderAudit(const Json& audit) {
   std::string text = fmt::format("{:<40} {:>6} {:>10} {:>7}\n", "", "same", "different", "failed");
   std::string shown;
-  for (const json& cell : audit["cells"]) {
+  for (const Json& cell : audit["cells"]) {
     text += fmt::format("{:<40} {:>6} {:>10} {:>7}\n", cell["cell"].get<std::string>(),
                         cell["same"].get<int>(), cell["different"].get<int>(),
                         cell["failed"].get<int>());
@@ -94,13 +92,13 @@ std::string RenderAudit(const json& audit) {
                            cell["error"].get<std::string>());
     }
     for (std::size_t i = 0; i < std::min(kShownDifferences, cell["differences"].size()); ++i) {
-      const json& difference = cell["differences"][i];
+      const Json& difference = cell["differences"][i];
       const auto at = difference["same_bytes"].get<std::size_t>();
       shown +=
           fmt::format("\n{}, prompt {}, after {} bytes:\n  baseline {}\n  got      {}\n",
                       cell["cell"].get<std::string>(), difference["prompt"].get<std::size_t>() + 1,
-                      at, json(Around(difference["baseline"], at)).dump(),
-                      json(Around(difference["got"], at)).dump());
+                      at, Json(Around(difference["baseline"], at)).dump(),
+                      Json(Around(difference["got"], at)).dump());
     }
   }
   return text + shown +

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "apps/lab/load/bench_server_load.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -42,8 +42,8 @@ struct AuditResult {
 AuditResult Compare(const AuditCell& cell, const std::vector<LoadRecord>& baseline,
                     const std::vector<LoadRecord>& records);
 
-nlohmann::json AuditJson(const std::vector<AuditResult>& results);
+Json AuditJson(const std::vector<AuditResult>& results);
 /// For a terminal: a line for each cell, and the first differences.
-std::string RenderAudit(const nlohmann::json& audit);
+std::string RenderAudit(const Json& audit);
 
 }  // namespace foretoken

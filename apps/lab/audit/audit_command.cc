@@ -11,8 +11,6 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
-
 // How Foretoken's own requests switch speculation off.
 constexpr char kOff[] = R"({"speculative":{"off":true}})";
 
@@ -36,7 +34,7 @@ struct Side {
   LoadContent content;
 };
 
-Result<Side> SideFor(const AuditOptions& options, const std::string& url, json extra) {
+Result<Side> SideFor(const AuditOptions& options, const std::string& url, Json extra) {
   FT_ASSIGN_OR_RETURN(ServerAccess access, AccessTo(url, options.api_key, options.timeout_s));
   Side side{std::move(access),
             {options.prompts, options.generation, options.model, std::move(extra)}};
@@ -48,12 +46,12 @@ Result<Side> SideFor(const AuditOptions& options, const std::string& url, json e
 
 Result<int> Audit(AuditOptions options) {
   FT_RETURN_IF_ERROR(options.generation.Finish());
-  FT_ASSIGN_OR_RETURN(json on, ParseBodyEntries("--on-body", options.on, kOff));
-  FT_ASSIGN_OR_RETURN(json off, ParseBodyEntries("--off-body", options.off, kOff));
+  FT_ASSIGN_OR_RETURN(Json on, ParseBodyEntries("--on-body", options.on, kOff));
+  FT_ASSIGN_OR_RETURN(Json off, ParseBodyEntries("--off-body", options.off, kOff));
   const bool other = !options.against.empty();
   FT_ASSIGN_OR_RETURN(const Side with, SideFor(options, options.url, std::move(on)));
   FT_ASSIGN_OR_RETURN(const Side without, SideFor(options, other ? options.against : options.url,
-                                                  other ? json::object() : std::move(off)));
+                                                  other ? Json::object() : std::move(off)));
   FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets, ReadPromptSets(options.prompts));
   const std::size_t count = CountPrompts(sets, options.prompts);
   const std::vector<AuditCell> cells = AuditCells(other || !options.off.empty(), options.batch);
@@ -68,7 +66,7 @@ Result<int> Audit(AuditOptions options) {
     if (results.empty()) baseline = records;
     results.push_back(Compare(cell, baseline, records));
   }
-  json audit = AuditJson(results);
+  Json audit = AuditJson(results);
   audit["server"] = options.url;
   audit["model"] = with.content.model;
   audit["prompts"] = count;

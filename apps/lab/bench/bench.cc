@@ -6,7 +6,6 @@
 #include <chrono>
 #include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "apps/lab/bench/script_option.h"
 #include "base/threads/cores.h"
 #include "door/api/study.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -36,12 +36,11 @@ struct Contestant {
 };
 
 // As given; modes have defaults of their own.
-nlohmann::json SpeculationJson(const SpeculationOptions& options) {
-  nlohmann::json described = {
-      {"lookahead",
-       options.lookahead > 0 ? options.lookahead : SpeculationOptions::kDefaultLookahead},
-      {"verify", options.verification},
-      {"draft_process", options.draft_process}};
+Json SpeculationJson(const SpeculationOptions& options) {
+  Json described = {{"lookahead", options.lookahead > 0 ? options.lookahead
+                                                        : SpeculationOptions::kDefaultLookahead},
+                    {"verify", options.verification},
+                    {"draft_process", options.draft_process}};
   if (options.is_lossy()) described["lossy"] = options.lossy;
   if (!options.ssd_preset.empty()) {
     described["ssd_preset"] = options.ssd_preset;
@@ -81,7 +80,7 @@ class Bench {
   Status Learn(std::span<const std::vector<Token>> prompts, std::span<const Generation> outputs);
   Status WarmUp();
   Result<SetResult> RunSet(const EncodedSet& set, ProgressBar* progress);
-  nlohmann::json Meta() const;
+  Json Meta() const;
   Result<int> Report() const;
 
   bool synthetic() const { return !options_.model.synthetic.empty(); }
@@ -389,9 +388,9 @@ Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
   return result;
 }
 
-nlohmann::json Bench::Meta() const {
+Json Bench::Meta() const {
   const SamplingParams& sampling = options_.generation.sampling;
-  nlohmann::json meta = {
+  Json meta = {
       {"version", FORETOKEN_VERSION},
       {"machine", CpuModel()},
       {"backend", target_->facts().backend},
@@ -442,7 +441,7 @@ nlohmann::json Bench::Meta() const {
 }
 
 Result<int> Bench::Report() const {
-  const nlohmann::json report = {
+  const Json report = {
       {"meta", Meta()}, {"definitions", Definitions()}, {"sets", SetsJson(results_, context_)}};
   std::string text = fmt::format("Target {} ({}, {}) on cores {}", target_->source().label(),
                                  options_.model.precision, target_->facts().backend,

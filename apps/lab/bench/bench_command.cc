@@ -1,13 +1,13 @@
 #include <fmt/core.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/options/options.h"
 #include "apps/foretoken/program/studies.h"
 #include "apps/lab/bench/bench.h"
 #include "apps/lab/bench/bench_report.h"
 #include "apps/lab/common/study_commands.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -82,7 +82,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   std::string footer =
       "The prefix cache is off unless --prefix-cache is given. --help-all ends with what the "
       "figures mean.";
-  const nlohmann::json definitions = Definitions();
+  const Json definitions = Definitions();
   for (const auto& [name, meaning] : definitions.items()) {
     footer += fmt::format("\n  {}: {}", name, meaning.get<std::string>());
   }

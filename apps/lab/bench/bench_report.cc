@@ -3,17 +3,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/common/time_units.h"
 #include "apps/lab/bench/drafter_ranking.h"
 #include "apps/lab/bench/lossy_cost.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 const ModeResult* FindReference(const SetResult& set) {
   const auto found = std::find_if(set.modes.begin(), set.modes.end(),
@@ -33,21 +31,21 @@ double Share(int part, int whole) {
   return whole == 0 ? -1 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-json Quantiles(const std::vector<double>& values, double unit) {
+Json Quantiles(const std::vector<double>& values, double unit) {
   return {{"p50", Quantile(values, 0.5) / unit}, {"p99", Quantile(values, 0.99) / unit}};
 }
 
-json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& context) {
+Json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& context) {
   const ModeFigures figures = ComputeFigures(set, mode, context);
   const RequestStats& total = mode.total;
-  const auto parts = [&engine = mode.engine](auto figure) -> json {
+  const auto parts = [&engine = mode.engine](auto figure) -> Json {
     return {{"target", figure(engine.target) / kNsPerUs},
             {"wait", figure(engine.wait) / kNsPerUs},
             {"host", figure(engine.host) / kNsPerUs}};
   };
-  json itl = Quantiles(mode.token_gaps_ns, kNsPerMs);
+  Json itl = Quantiles(mode.token_gaps_ns, kNsPerMs);
   itl["histogram"] = LogHistogram(mode.token_gaps_ns, kNsPerMs);
-  json out = {
+  Json out = {
       {"mode", mode.label},
       {"requests", mode.outputs.size()},
       {"output_tokens", total.output_tokens},
@@ -69,7 +67,7 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
                       {"low", figures.speedup->low},
                       {"high", figures.speedup->high}};
   }
-  out["identical"] = figures.identical ? json(*figures.identical) : json();
+  out["identical"] = figures.identical ? Json(*figures.identical) : Json();
   if (figures.first_different_prompt >= 0) {
     out["first_different_prompt"] = figures.first_different_prompt;
   }
@@ -227,17 +225,17 @@ ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,
   return figures;
 }
 
-json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context) {
-  json out = json::array();
+Json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context) {
+  Json out = Json::array();
   for (const SetResult& set : sets) {
-    json modes = json::array();
+    Json modes = Json::array();
     for (const ModeResult& mode : set.modes) modes.push_back(ModeJson(set, mode, context));
     out.push_back({{"name", set.name},
                    {"chat_template", set.chat},
                    {"prompts", set.modes.empty() ? 0 : set.modes.front().outputs.size()},
                    {"prompts_left_out_as_too_long", set.too_long},
                    {"modes", std::move(modes)}});
-    if (json ranking = RankingJson(set, context); !ranking.empty()) {
+    if (Json ranking = RankingJson(set, context); !ranking.empty()) {
       out.back()["ranking"] = std::move(ranking);
     }
   }
@@ -263,7 +261,7 @@ std::vector<std::string> SlowModes(const std::vector<SetResult>& sets,
   return sentences;
 }
 
-json Definitions() {
+Json Definitions() {
   return {
       {"tokens_per_s",
        "emitted tokens after the first, over the time from the first token to the last; with a "

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/foretoken/common/bench_stats.h"
 #include "foretoken/request.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -79,13 +79,13 @@ ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,
                            const BenchContext& context);
 
 /// The report's "sets": what RenderBenchReport draws (html_report.h says how it is laid out).
-nlohmann::json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context);
+Json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context);
 
 /// A sentence for every mode with a draft that was slower than ar on a set.
 std::vector<std::string> SlowModes(const std::vector<SetResult>& sets, const BenchContext& context);
 
 /// What each figure means, for the report's "definitions".
-nlohmann::json Definitions();
+Json Definitions();
 
 /// The tables of one set for a terminal, at most 100 columns wide.
 std::string RenderSet(const SetResult& set, const BenchContext& context);

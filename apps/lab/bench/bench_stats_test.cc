@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include <nlohmann/json.hpp>
 #include "apps/lab/bench/bench_report.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -199,7 +199,7 @@ TEST(BenchReport, RanksDraftersByTheirSpeed) {
   EXPECT_THAT(table, HasSubstr("sd@all"));
   EXPECT_LT(table.find("quick"), table.find("slow"));
   EXPECT_THAT(table, Not(HasSubstr("750.0")));  // Plain decoding is no drafter.
-  EXPECT_EQ(SetsJson({set}, {})[0]["ranking"], nlohmann::json::array({"sd:quick@all", "ssd:slow"}));
+  EXPECT_EQ(SetsJson({set}, {})[0]["ranking"], Json::array({"sd:quick@all", "ssd:slow"}));
 }
 
 TEST(BenchReport, LabelsScriptsAndClaimsNoEquality) {

@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/common/time_units.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -63,8 +63,8 @@ std::string RenderRanking(const SetResult& set, const BenchContext& context) {
   return "\n  Drafters, the fastest first\n" + table.Render(2);
 }
 
-nlohmann::json RankingJson(const SetResult& set, const BenchContext& context) {
-  nlohmann::json labels = nlohmann::json::array();
+Json RankingJson(const SetResult& set, const BenchContext& context) {
+  Json labels = Json::array();
   for (const Ranked& ranked : Rank(set, context)) labels.push_back(ranked.mode->label);
   return labels;
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "apps/lab/bench/bench_report.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -13,6 +13,6 @@ namespace foretoken {
 std::string RenderRanking(const SetResult& set, const BenchContext& context);
 
 /// The same order, for the set's "ranking": the labels of its modes.
-nlohmann::json RankingJson(const SetResult& set, const BenchContext& context);
+Json RankingJson(const SetResult& set, const BenchContext& context);
 
 }  // namespace foretoken

@@ -4,42 +4,40 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "apps/foretoken/common/html_page.h"
 #include "apps/foretoken/common/report_chart.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::string_view kDash = "–";
 
 /// The value at a path like "/itl_ms/p50", or null.
-const json& At(const json& object, const char* path) {
-  static const json kNull;
-  const json::json_pointer pointer(path);
-  return object.contains(pointer) ? object.at(pointer) : kNull;
+const Json& At(const Json& object, const char* path) {
+  static const Json kNull;
+  const Json* const found = object.Find(path);
+  return found == nullptr ? kNull : *found;
 }
 
-std::optional<double> Number(const json& object, const char* path) {
-  const json& found = At(object, path);
+std::optional<double> Number(const Json& object, const char* path) {
+  const Json& found = At(object, path);
   const double value = found.is_number() ? found.get<double>() : NAN;
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-std::string TextAt(const json& object, const char* path) {
-  const json& found = At(object, path);
+std::string TextAt(const Json& object, const char* path) {
+  const Json& found = At(object, path);
   return found.is_string() ? found.get<std::string>() : std::string();
 }
 
-const json& Array(const json& object, const char* path) {
-  static const json kEmpty = json::array();
-  const json& found = At(object, path);
+const Json& Array(const Json& object, const char* path) {
+  static const Json kEmpty = Json::array();
+  const Json& found = At(object, path);
   return found.is_array() ? found : kEmpty;
 }
 
@@ -52,10 +50,10 @@ std::string Percent(std::optional<double> share) {
 }
 
 /// Their names, in order of first appearance.
-std::vector<std::string> ModesOf(const json& sets) {
+std::vector<std::string> ModesOf(const Json& sets) {
   std::vector<std::string> modes;
-  for (const json& set : sets) {
-    for (const json& mode : Array(set, "/modes")) {
+  for (const Json& set : sets) {
+    for (const Json& mode : Array(set, "/modes")) {
       std::string name = TextAt(mode, "/mode");
       if (std::ranges::find(modes, name) == modes.end()) modes.push_back(std::move(name));
     }
@@ -68,7 +66,7 @@ int ModeColor(const std::vector<std::string>& modes, const std::string& mode) {
   return static_cast<int>(std::ranges::find(modes, mode) - modes.begin()) % kReportColors;
 }
 
-std::string Header(const json& report) {
+std::string Header(const Json& report) {
   std::string html = "<h1>Foretoken bench</h1>\n";
   if (TextAt(report, "/meta/acceptance") == "scripted") {
     html +=
@@ -80,7 +78,7 @@ std::string Header(const json& report) {
                           "draft_cores", "temperature", "acceptance"});
 }
 
-std::string TableRow(const json& mode, int color) {
+std::string TableRow(const Json& mode, int color) {
   std::string html = fmt::format(
       "<tr><th scope=\"row\"><span class=\"key\" "
       "style=\"background:var(--s{})\"></span>{}</th>",
@@ -102,7 +100,7 @@ std::string TableRow(const json& mode, int color) {
   cell(ShownNumber(Number(mode, "/tokens_per_s/median")),
        interval("/tokens_per_s/p25", "/tokens_per_s/p75"));
   cell(ShownNumber(Number(mode, "/speedup/value"), "×"), interval("/speedup/low", "/speedup/high"));
-  const json& identical = At(mode, "/identical");
+  const Json& identical = At(mode, "/identical");
   html += identical == true    ? "<td class=\"good\">yes</td>"
           : identical == false ? "<td class=\"bad\">NO</td>"
                                : fmt::format("<td>{}</td>", kDash);
@@ -119,7 +117,7 @@ std::string TableRow(const json& mode, int color) {
   return html + "</tr>\n";
 }
 
-std::string Table(const json& set, const std::vector<std::string>& modes) {
+std::string Table(const Json& set, const std::vector<std::string>& modes) {
   std::string html = fmt::format("<div class=\"card\"><h3>{}</h3><div class=\"scroll\"><table>\n",
                                  EscapeHtml(TextAt(set, "/name")));
   html +=
@@ -127,7 +125,7 @@ std::string Table(const json& set, const std::vector<std::string>& modes) {
       "<th>tokens<br>a round</th><th>hit rate<br>k&lt;K</th><th>hit rate<br>k=K</th>"
       "<th>TTFT<br>ms</th><th>ITL<br>ms</th><th>rounds</th><th>target<br>µs</th><th>wait<br>µs</th>"
       "<th>host<br>µs</th></tr></thead>\n<tbody>\n";
-  for (const json& mode : Array(set, "/modes")) {
+  for (const Json& mode : Array(set, "/modes")) {
     html += TableRow(mode, ModeColor(modes, TextAt(mode, "/mode")));
   }
   return html + "</tbody></table></div></div>\n";
@@ -136,13 +134,13 @@ std::string Table(const json& set, const std::vector<std::string>& modes) {
 /// A card like `blank` for every set; `draw(mode, line, card)` adds what it has of a mode to it, of
 /// which `line` has name and colour.
 template <typename Draw>
-std::vector<ChartCard> CardsOf(const json& sets, const ChartCard& blank, const Draw& draw) {
+std::vector<ChartCard> CardsOf(const Json& sets, const ChartCard& blank, const Draw& draw) {
   const std::vector<std::string> modes = ModesOf(sets);
   std::vector<ChartCard> cards;
-  for (const json& set : sets) {
+  for (const Json& set : sets) {
     cards.push_back(blank);
     cards.back().heading = TextAt(set, "/name");
-    for (const json& mode : Array(set, "/modes")) {
+    for (const Json& mode : Array(set, "/modes")) {
       const std::string name = TextAt(mode, "/mode");
       draw(mode, ChartSeries{.name = name, .color = ModeColor(modes, name)}, &cards.back());
     }
@@ -150,8 +148,8 @@ std::vector<ChartCard> CardsOf(const json& sets, const ChartCard& blank, const D
   return cards;
 }
 
-std::string SpeedSection(const json& sets) {
-  const auto draw = [](const json& mode, const ChartSeries& line, ChartCard* card) {
+std::string SpeedSection(const Json& sets) {
+  const auto draw = [](const Json& mode, const ChartSeries& line, ChartCard* card) {
     const auto median = Number(mode, "/tokens_per_s/median");
     if (!median) return;
     card->bars.push_back({.name = line.name,
@@ -166,9 +164,9 @@ std::string SpeedSection(const json& sets) {
                      CardsOf(sets, {}, draw));
 }
 
-std::string AcceptanceSection(const json& sets) {
-  const auto draw = [](const json& mode, ChartSeries line, ChartCard* card) {
-    const json& shares = Array(mode, "/acceptance_per_position");
+std::string AcceptanceSection(const Json& sets) {
+  const auto draw = [](const Json& mode, ChartSeries line, ChartCard* card) {
+    const Json& shares = Array(mode, "/acceptance_per_position");
     for (std::size_t i = 0; i < shares.size(); ++i) {
       if (shares[i].is_number()) line.points.emplace_back(i + 1, shares[i].get<double>());
     }
@@ -181,10 +179,10 @@ std::string AcceptanceSection(const json& sets) {
       CardsOf(sets, {.x_label = "position in the proposal", .y_reach = 1}, draw));
 }
 
-std::string LatencySection(const json& sets) {
+std::string LatencySection(const Json& sets) {
   double low = 0;
   double high = 0;
-  const auto draw = [&](const json& mode, ChartSeries line, ChartCard* card) {
+  const auto draw = [&](const Json& mode, ChartSeries line, ChartCard* card) {
     line.points = Distribution(Array(mode, "/itl_ms/histogram"));
     if (line.points.empty()) return;
     low = low == 0 ? line.points.front().first : std::min(low, line.points.front().first);
@@ -212,11 +210,11 @@ std::string LatencySection(const json& sets) {
 
 }  // namespace
 
-std::string RenderBenchReport(const json& report) {
-  const json& sets = Array(report, "/sets");
+std::string RenderBenchReport(const Json& report) {
+  const Json& sets = Array(report, "/sets");
   const std::vector<std::string> modes = ModesOf(sets);
   std::string html = Header(report) + SpeedSection(sets) + "<section><h2>Figures</h2>\n";
-  for (const json& set : sets) html += Table(set, modes);
+  for (const Json& set : sets) html += Table(set, modes);
   html +=
       "<p>Small print below a figure: its spread (tokens/s: quartiles; speed-up: confidence "
       "interval). Target, wait and host are the means of a round's parts.</p></section>\n";

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -29,6 +30,6 @@ namespace foretoken {
 ///
 /// Anything may be absent (or null) and is then shown as a dash; further entries of "meta" are
 /// shown as they are. Text is escaped. Never fails: a value of the wrong type counts as absent.
-std::string RenderBenchReport(const nlohmann::json& report);
+std::string RenderBenchReport(const Json& report);
 
 }  // namespace foretoken

@@ -4,17 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "apps/foretoken/common/report_chart.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -49,8 +48,8 @@ std::size_t Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-json SampleReport() {
-  return json::parse(R"json({
+Json SampleReport() {
+  return Json::Parse(R"json({
     "meta": {"target": "demo-target", "draft": "demo-draft", "precision": "bf16",
              "target_cores": [0], "draft_cores": [1], "temperature": 0.7, "acceptance": "real",
              "prompts_per_set": 64},
@@ -107,7 +106,7 @@ TEST(HtmlReport, DrawsOnlyTheChartsThatHaveData) {
 }
 
 TEST(HtmlReport, LabelsScriptedAcceptance) {
-  json report = SampleReport();
+  Json report = SampleReport();
   EXPECT_THAT(RenderBenchReport(report), Not(HasSubstr("Scripted acceptance")));
   report["meta"]["acceptance"] = "scripted";
   EXPECT_THAT(RenderBenchReport(report), HasSubstr("Scripted acceptance"));
@@ -119,7 +118,7 @@ TEST(HtmlReport, TakesAbsentAndMistypedValuesAsAbsent) {
         R"({"sets": [{"name": 1, "modes": [{"mode": [], "tokens_per_s": {"median": "fast"},
             "speedup": 2, "acceptance_per_position": [null, "x"], "identical": 1,
             "itl_ms": {"histogram": [[0, 5], [1], ["a", 2], 3, [1, -1]]}}]}]})"}) {
-    const std::string html = RenderBenchReport(json::parse(text));
+    const std::string html = RenderBenchReport(Json::Parse(text));
     EXPECT_EQ(FirstUnbalancedTag(html), "") << text;
     EXPECT_THAT(html, Not(HasSubstr("<svg "))) << text;
     EXPECT_THAT(html, Not(HasSubstr("nan"))) << text;

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "apps/foretoken/common/terminal.h"
 #include "foretoken/generate.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -72,8 +72,8 @@ Result<WrittenTexts> ScoreTexts(Engine* engine, int batch, std::string_view mode
   return written;
 }
 
-nlohmann::json WrittenTextsJson(const WrittenTexts& written, const RequestStats& total) {
-  nlohmann::json figures = {{"lossy_tokens", total.lossy}, {"perplexity", written.perplexity}};
+Json WrittenTextsJson(const WrittenTexts& written, const RequestStats& total) {
+  Json figures = {{"lossy_tokens", total.lossy}, {"perplexity", written.perplexity}};
   if (written.asked > 0) figures["answers"] = {{"asked", written.asked}, {"right", written.right}};
   return figures;
 }

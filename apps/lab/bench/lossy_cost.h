@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -8,6 +7,7 @@
 #include "apps/lab/bench/bench_report.h"
 #include "base/result.h"
 #include "foretoken/engine.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -23,6 +23,6 @@ Result<WrittenTexts> ScoreTexts(Engine* engine, int batch, std::string_view mode
 
 /// What a set's modes have lost by a lossy rule, as a table; empty where nothing was scored.
 std::string RenderLossyCost(const SetResult& set);
-nlohmann::json WrittenTextsJson(const WrittenTexts& written, const RequestStats& total);
+Json WrittenTextsJson(const WrittenTexts& written, const RequestStats& total);
 
 }  // namespace foretoken

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "door/assembly/loaded_model.h"
 #include "door/learning/capture_file.h"
 #include "foretoken/generate.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -208,10 +208,10 @@ class CaptureRun {
     const double answering = static_cast<double>(answering_ns_) / 1e9;
     const double reading = static_cast<double>(reading_ns_) / 1e9;
     if (options_.json) {
-      const nlohmann::json report = {{"answers", answers},        {"answer_tokens", answered_},
-                                     {"tokens", writer.tokens()}, {"files", writer.files()},
-                                     {"bytes", writer.bytes()},   {"answering_seconds", answering},
-                                     {"reading_seconds", reading}};
+      const Json report = {{"answers", answers},        {"answer_tokens", answered_},
+                           {"tokens", writer.tokens()}, {"files", writer.files()},
+                           {"bytes", writer.bytes()},   {"answering_seconds", answering},
+                           {"reading_seconds", reading}};
       fmt::print("{}\n", report.dump(2));
       return;
     }

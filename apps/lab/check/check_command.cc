@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "apps/foretoken/common/terminal.h"
@@ -14,6 +13,7 @@
 #include "base/files/read_file.h"
 #include "base/threads/cores.h"
 #include "foretoken/receipt.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -59,7 +59,7 @@ Result<int> Check(ReceiptOptions options) {
   FT_ASSIGN_OR_RETURN(const std::optional<ReceiptFlaw> flaw, CheckReceipt(*model, receipt));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   if (options.json) {
-    nlohmann::json report = {{"genuine", !flaw.has_value()}, {"tokens", receipt.tokens.size()}};
+    Json report = {{"genuine", !flaw.has_value()}, {"tokens", receipt.tokens.size()}};
     if (flaw.has_value()) report["flaw"] = flaw->what;
     if (flaw.has_value() && flaw->at >= 0) {
       report["at"] = flaw->at;

@@ -4,30 +4,26 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/terminal.h"
 #include "apps/lab/load/mode_comparison.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::string_view kGroup = "Server";
 constexpr int kMaxConnections = 1024;
 constexpr int kMaxWarmUp = 8;
 
-std::string DumpJson(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
+std::string DumpJson(const Json& value) { return value.dump(); }
 
 // The body without its prompt. What is at its default is left out, so that servers that know fewer
 // options can be measured too.
-json CommonBody(const LoadContent& content) {
+Json CommonBody(const LoadContent& content) {
   const SamplingParams& sampling = content.generation.sampling;
   const SamplingParams defaults;
-  json body = {{"model", content.model},
+  Json body = {{"model", content.model},
                {"stream", true},
                {"stream_options", {{"include_usage", true}}},
                {"max_tokens", content.generation.stop.max_tokens},
@@ -71,10 +67,10 @@ struct LoadPlan {
   }
 };
 
-json Meta(const ServerBenchOptions& options, const LoadPlan& plan) {
+Json Meta(const ServerBenchOptions& options, const LoadPlan& plan) {
   const auto& [access, sets, content, shape, neighbour, count, warm_up] = plan;
   const SamplingParams& sampling = content.generation.sampling;
-  json meta = {
+  Json meta = {
       {"version", FORETOKEN_VERSION},
       {"server", options.url},
       {"model", content.model},
@@ -139,10 +135,10 @@ Result<ServerAccess> AccessTo(const std::string& url, const std::string& api_key
                       timeout_s};
 }
 
-Result<json> ParseBodyEntries(std::string_view option, const std::string& text,
+Result<Json> ParseBodyEntries(std::string_view option, const std::string& text,
                               std::string_view example) {
-  if (text.empty()) return json::object();
-  json body = json::parse(text, nullptr, false);
+  if (text.empty()) return Json::object();
+  Json body = Json::Parse(text);
   if (body.is_object()) return body;
   return InvalidInput(fmt::format("{} '{}' is not a JSON object, as in {}", option, text, example));
 }
@@ -219,10 +215,10 @@ std::vector<LoadRequest> MakeLoadRequests(const std::vector<PromptSet>& sets,
     }
   }
   std::vector<LoadRequest> requests;
-  const json common = CommonBody(content);
+  const Json common = CommonBody(content);
   for (std::size_t i = 0; i < count; ++i) {
     const auto& [text, chat] = prompts[(begin + i) % prompts.size()];
-    json body = common;
+    Json body = common;
     body["seed"] = content.generation.sampling.seed + begin + i;
     if (chat) {
       body["messages"] = {{{"role", "user"}, {"content", *text}}};
@@ -271,7 +267,7 @@ Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOption
   const bool compares = !options.modes.empty();
   const std::vector<ModeLoad> loads = Measure(plan, modes, compares ? options.rounds : 1);
 
-  json report = {{"meta", Meta(options, plan)}, {"definitions", LoadDefinitions()}};
+  Json report = {{"meta", Meta(options, plan)}, {"definitions", LoadDefinitions()}};
   std::string text =
       fmt::format("{} at {}: {}, {} connections, temperature {:g}\n", plan.content.model,
                   options.url, report["meta"]["arrivals"].get<std::string>(),

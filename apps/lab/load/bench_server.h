@@ -1,7 +1,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "apps/lab/load/bench_server_load.h"
 #include "apps/lab/load/bench_server_report.h"
 #include "apps/lab/load/neighbour.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -35,7 +35,7 @@ struct LoadContent {
   PromptOptions prompts;
   GenerationOptions generation;
   std::string model;
-  nlohmann::json extra;  ///< An object.
+  Json extra;  ///< An object.
 };
 
 void AddServerBenchOptions(CLI::App* command, ServerBenchOptions* options);
@@ -49,8 +49,8 @@ Result<ServerAccess> AccessTo(const std::string& url, const std::string& api_key
 
 /// Entries to add to a request's body: `text` as a JSON object, empty for none. An error names the
 /// `option` and shows an `example`.
-Result<nlohmann::json> ParseBodyEntries(std::string_view option, const std::string& text,
-                                        std::string_view example);
+Result<Json> ParseBodyEntries(std::string_view option, const std::string& text,
+                              std::string_view example);
 
 /// How many prompts of all sets `options` lets through.
 std::size_t CountPrompts(const std::vector<PromptSet>& sets, const PromptOptions& options);

@@ -8,18 +8,16 @@
 #include <chrono>
 #include <cmath>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/numbers/philox.h"
 #include "base/text/utf8.h"
 #include "base/threads/clock.h"
 #include "json/fields.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 constexpr double kConnectSeconds = 10;
 constexpr std::size_t kShownOfReply = 300;
@@ -37,7 +35,7 @@ std::unique_ptr<httplib::Client> Connect(const ServerAccess& access) {
 
 // What an error reply says: OpenAI's message where it has that shape, else its beginning.
 std::string ReplyMessage(const std::string& body) {
-  const json reply = json::parse(body, nullptr, false);
+  const Json reply = Json::Parse(body);
   const std::string message = Text(Field(Field(reply, "error"), "message"));
   return message.empty() ? Shortened(body, kShownOfReply) : message;
 }
@@ -143,10 +141,10 @@ Result<std::string> FirstModel(const ServerAccess& access) {
     return InvalidInput(
         fmt::format("{} refuses the API key (HTTP {}); give it by --api-key", url, reply->status));
   }
-  const json models = json::parse(reply->body, nullptr, false);
+  const Json models = Json::Parse(reply->body);
   if (reply->status == 200 && models.is_object()) {
-    const json first = models.value(json::json_pointer("/data/0/id"), json());
-    if (first.is_string()) return first.get<std::string>();
+    const Json* const first = models.Find("/data/0/id");
+    if (first != nullptr && first->is_string()) return first->text();
   }
   return InvalidInput(fmt::format(
       "{} lists no model (HTTP {}); is this an OpenAI-compatible server? --server-model names one",

@@ -4,18 +4,16 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/bench_stats.h"
 #include "apps/foretoken/common/html_page.h"
 #include "apps/foretoken/common/report_chart.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/common/time_units.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 // The latencies in the order of tables and charts, with their names for readers.
 struct Latency {
@@ -30,10 +28,10 @@ constexpr Latency kLatencies[] = {
     {"e2e_ms", "request", "Whole request"},
 };
 
-json LatencyJson(const std::vector<double>& values_ns) {
+Json LatencyJson(const std::vector<double>& values_ns) {
   double sum = 0;
   for (const double value : values_ns) sum += value;
-  json latency = {{"mean", sum / static_cast<double>(values_ns.size()) / kNsPerMs},
+  Json latency = {{"mean", sum / static_cast<double>(values_ns.size()) / kNsPerMs},
                   {"histogram", LogHistogram(values_ns, kNsPerMs)}};
   for (const auto& [name, q] : {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}}) {
     latency[name] = Quantile(values_ns, q) / kNsPerMs;
@@ -41,10 +39,10 @@ json LatencyJson(const std::vector<double>& values_ns) {
   return latency;
 }
 
-void AddErrors(const std::vector<LoadRecord>& records, json* errors) {
+void AddErrors(const std::vector<LoadRecord>& records, Json* errors) {
   for (const LoadRecord& record : records) {
     if (record.ok()) continue;
-    json& entry = (*errors)[record.error];
+    Json& entry = (*errors)[record.error];
     if (entry.is_null()) entry = {{"count", 0}, {"example", record.message}};
     entry["count"] = entry["count"].get<int>() + 1;
   }
@@ -97,11 +95,11 @@ struct Totals {
   }
 };
 
-std::string LatencyTable(const json& load) {
+std::string LatencyTable(const Json& load) {
   TextTable table({"ms", "mean", "p50", "p90", "p99"});
   for (const Latency& latency : kLatencies) {
     if (!load.contains(latency.key)) continue;
-    const json& values = load[latency.key];
+    const Json& values = load[latency.key];
     std::vector<std::string> row = {latency.name};
     for (const char* key : {"mean", "p50", "p90", "p99"}) {
       row.push_back(FormatNumber(values[key].get<double>()));
@@ -111,11 +109,11 @@ std::string LatencyTable(const json& load) {
   return table.Render(2);
 }
 
-std::string LatencyCards(const json& load) {
+std::string LatencyCards(const Json& load) {
   std::vector<ChartCard> cards;
   for (const Latency& latency : kLatencies) {
     if (!load.contains(latency.key)) continue;
-    const json& figures = load[latency.key];
+    const Json& figures = load[latency.key];
     const auto shown = [&](const char* key) { return FormatNumber(figures[key].get<double>()); };
     cards.push_back(
         {.heading = latency.long_name,
@@ -128,7 +126,7 @@ std::string LatencyCards(const json& load) {
   return CardSection("Latencies", "Share of values at or below a time.", cards);
 }
 
-std::string ErrorList(const json& errors) {
+std::string ErrorList(const Json& errors) {
   if (errors.empty()) return {};
   std::string html = "<section><h2>Errors</h2>\n<ul>\n";
   for (const auto& [kind, error] : errors.items()) {
@@ -147,7 +145,7 @@ bool LoadGoals::MetBy(const LoadRecord& record) const {
   return !tpot_ms || record.tpot_ns().value_or(0) <= *tpot_ms * kNsPerMs;
 }
 
-std::vector<std::pair<std::string, std::string>> LoadFigures(const json& load) {
+std::vector<std::pair<std::string, std::string>> LoadFigures(const Json& load) {
   const auto number = [&](const char* key) { return load[key].get<double>(); };
   const auto count = [&](const char* key) { return fmt::format("{:.0f}", number(key)); };
   const auto rate = [&](const char* key) { return FormatNumber(number(key)); };
@@ -174,10 +172,10 @@ std::vector<std::pair<std::string, std::string>> LoadFigures(const json& load) {
   return figures;
 }
 
-json LoadJson(const std::vector<std::vector<LoadRecord>>& rounds, const LoadGoals& goals) {
+Json LoadJson(const std::vector<std::vector<LoadRecord>>& rounds, const LoadGoals& goals) {
   Totals totals;
   LoadTimes times;
-  json errors = json::object();
+  Json errors = Json::object();
   std::size_t requests = 0;
   for (const std::vector<LoadRecord>& records : rounds) {
     for (const LoadRecord& record : records) {
@@ -193,7 +191,7 @@ json LoadJson(const std::vector<std::vector<LoadRecord>>& rounds, const LoadGoal
   const auto per_second = [&](auto count) {
     return seconds > 0 ? static_cast<double>(count) / seconds : 0.0;
   };
-  json load = {
+  Json load = {
       {"duration_s", seconds},
       {"peak_in_flight", times.peak},
       {"requests", requests},
@@ -222,7 +220,7 @@ json LoadJson(const std::vector<std::vector<LoadRecord>>& rounds, const LoadGoal
   return load;
 }
 
-json LoadDefinitions() {
+Json LoadDefinitions() {
   return {
       {"ttft_ms",
        "from a request's sending (with --rate: from its arrival, also where it then waited for a "
@@ -241,7 +239,7 @@ json LoadDefinitions() {
   };
 }
 
-std::string RenderLoad(const json& load) {
+std::string RenderLoad(const Json& load) {
   std::string text;
   std::size_t width = 0;
   const auto figures = LoadFigures(load);
@@ -257,8 +255,8 @@ std::string RenderLoad(const json& load) {
   return text;
 }
 
-std::string RenderLoadReport(const json& report) {
-  const json& load = report["load"];
+std::string RenderLoadReport(const Json& report) {
+  const Json& load = report["load"];
   const std::string body = "<h1>Foretoken bench: a server under load</h1>\n" +
                            MetaList(report["meta"]) +
                            "<section><h2>Figures</h2>\n<div class=\"card\">" +

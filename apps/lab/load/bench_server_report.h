@@ -1,12 +1,12 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "apps/lab/load/bench_server_load.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -30,18 +30,18 @@ struct LoadGoals {
 ///      "draft_tokens", "draft_accepted", "acceptance_rate"}  // where the server tells
 ///
 /// The time between two rounds does not count.
-nlohmann::json LoadJson(const std::vector<std::vector<LoadRecord>>& rounds, const LoadGoals& goals);
+Json LoadJson(const std::vector<std::vector<LoadRecord>>& rounds, const LoadGoals& goals);
 
 /// What each figure means, for the report's "definitions".
-nlohmann::json LoadDefinitions();
+Json LoadDefinitions();
 
 /// Name and value of every figure that is not a distribution. `load` is LoadJson's.
-std::vector<std::pair<std::string, std::string>> LoadFigures(const nlohmann::json& load);
+std::vector<std::pair<std::string, std::string>> LoadFigures(const Json& load);
 
 /// The figures for a terminal, at most 100 columns wide. `load` is LoadJson's.
-std::string RenderLoad(const nlohmann::json& load);
+std::string RenderLoad(const Json& load);
 
 /// A self-contained page of {"meta", "load"}: figures, and the distributions of the latencies.
-std::string RenderLoadReport(const nlohmann::json& report);
+std::string RenderLoadReport(const Json& report);
 
 }  // namespace foretoken

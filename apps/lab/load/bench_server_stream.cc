@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
+#include "json/json.h"
 
 #include "base/text/utf8.h"
 #include "json/fields.h"
@@ -10,18 +10,16 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kServerError = "server error";
 constexpr std::size_t kShownOfBadEvent = 120;
 
-void TakeCount(const json& value, std::optional<int>* count) {
+void TakeCount(const Json& value, std::optional<int>* count) {
   if (value.is_number_integer()) *count = value.get<int>();
 }
 
 // The text that one choice of a chunk adds. Reasoning models stream their thoughts under names of
 // their own.
-std::string ChoiceText(const json& choice) {
+std::string ChoiceText(const Json& choice) {
   std::string text = Text(Field(choice, "text"));
   for (const char* key : {"reasoning_content", "reasoning", "content"}) {
     text += Text(Field(Field(choice, "delta"), key));
@@ -54,21 +52,21 @@ void LoadRecord::OnEvent(std::string_view data, std::int64_t now_ns) {
     done = true;
     return;
   }
-  const json event = json::parse(data, nullptr, false);
+  const Json event = Json::Parse(data);
   if (!event.is_object()) {
     error = kServerError;
     message = fmt::format("an event is not a JSON object: {}", Shortened(data, kShownOfBadEvent));
     return;
   }
-  if (const json& told = Field(event, "error"); !told.is_null()) {
+  if (const Json& told = Field(event, "error"); !told.is_null()) {
     error = kServerError;
     message = Text(Field(told, "message"));
-    if (message.empty()) message = told.dump(-1, ' ', false, json::error_handler_t::replace);
+    if (message.empty()) message = told.dump();
     return;
   }
-  if (const json& choices = Field(event, "choices"); choices.is_array()) {
+  if (const Json& choices = Field(event, "choices"); choices.is_array()) {
     std::string added;
-    for (const json& choice : choices) {
+    for (const Json& choice : choices) {
       added += ChoiceText(choice);
       finished = finished || !Field(choice, "finish_reason").is_null();
     }
@@ -76,7 +74,7 @@ void LoadRecord::OnEvent(std::string_view data, std::int64_t now_ns) {
     text += added;
   }
   for (const char* key : {"usage", "timings"}) {
-    const json& counts = Field(event, key);
+    const Json& counts = Field(event, key);
     TakeCount(Field(counts, "prompt_tokens"), &prompt_tokens);
     TakeCount(Field(counts, "completion_tokens"), &counted_tokens);
     TakeCount(Field(counts, "draft_n"), &drafted);

@@ -6,16 +6,15 @@
 #include <httplib.h>
 
 #include <atomic>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
 #include "apps/lab/load/bench_server_stream.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -124,10 +123,10 @@ TEST(LoadJson, HasTheFiguresOfItsDefinitions) {
   refused.message = "the queue is full";
   records.push_back(refused);
 
-  const json load = LoadJson({records}, {.ttft_ms = 20, .tpot_ms = 7});
+  const Json load = LoadJson({records}, {.ttft_ms = 20, .tpot_ms = 7});
   EXPECT_EQ(load["requests"], 3);
   EXPECT_EQ(load["completed"], 2);
-  EXPECT_EQ(load["errors"], json({{"http 429", {{"count", 1}, {"example", "the queue is full"}}}}));
+  EXPECT_EQ(load["errors"], Json({{"http 429", {{"count", 1}, {"example", "the queue is full"}}}}));
   EXPECT_DOUBLE_EQ(load["duration_s"].get<double>(), 0.2);
   EXPECT_EQ(load["peak_in_flight"], 3);
   EXPECT_EQ(load["output_tokens"], 8);  // 6 as counted, 2 chunks.
@@ -153,7 +152,7 @@ TEST(LoadJson, HasTheFiguresOfItsDefinitions) {
 TEST(LoadJson, OfSeveralRoundsCountsNoTimeBetweenThem) {
   LoadRecord refused = CompletedRecord(5'000, {}, 5'010);
   refused.error = "http 429";
-  const json load = LoadJson(
+  const Json load = LoadJson(
       {{CompletedRecord(0, {10, 20}, 20)}, {CompletedRecord(5'000, {5'010}, 5'080), refused}}, {});
   EXPECT_DOUBLE_EQ(load["duration_s"].get<double>(), 0.1);
   EXPECT_EQ(load["peak_in_flight"], 2);
@@ -166,7 +165,7 @@ TEST(LoadJson, OfSeveralRoundsCountsNoTimeBetweenThem) {
 TEST(LoadJson, OfNothingCompletedHasNoLatencies) {
   LoadRecord refused;
   refused.error = "connection";
-  const json load = LoadJson({{refused}}, {});
+  const Json load = LoadJson({{refused}}, {});
   EXPECT_EQ(load["completed"], 0);
   EXPECT_FALSE(load.contains("ttft_ms"));
   EXPECT_FALSE(load.contains("goodput_per_s"));
@@ -185,25 +184,25 @@ TEST(LoadRequests, TakePromptsInTurnAndSayOnlyWhatWasAsked) {
   const std::vector<LoadRequest> requests = MakeLoadRequests(sets, content, 1, 3);
   ASSERT_THAT(requests, SizeIs(3));
   EXPECT_EQ(requests[0].path, "/v1/chat/completions");
-  EXPECT_EQ(json::parse(requests[0].body),
-            json::parse(R"({"model":"m","stream":true,"stream_options":{"include_usage":true},
+  EXPECT_EQ(Json::Parse(requests[0].body),
+            Json::Parse(R"({"model":"m","stream":true,"stream_options":{"include_usage":true},
                             "max_tokens":5,"temperature":0.0,"seed":11,
                             "messages":[{"role":"user","content":"How?"}],
                             "speculative":{"mode":"sd"}})"));
   EXPECT_EQ(requests[1].path, "/v1/completions");
-  EXPECT_EQ(json::parse(requests[1].body)["prompt"], "Once");
-  EXPECT_EQ(json::parse(requests[2].body)["messages"][0]["content"], "Why?");
+  EXPECT_EQ(Json::Parse(requests[1].body)["prompt"], "Once");
+  EXPECT_EQ(Json::Parse(requests[2].body)["messages"][0]["content"], "Why?");
 
   content.prompts.raw = true;
   content.prompts.limit = 1;
   content.generation.sampling.top_k = 4;
   content.generation.sampling.logit_bias = {{7, -1.5F}};
   const std::vector<LoadRequest> raw = MakeLoadRequests(sets, content, 0, 3);
-  EXPECT_EQ(json::parse(raw[0].body)["prompt"], "Why?");
-  EXPECT_EQ(json::parse(raw[1].body)["prompt"], "Once");
-  EXPECT_EQ(json::parse(raw[2].body)["prompt"], "Why?");
-  EXPECT_EQ(json::parse(raw[0].body)["top_k"], 4);
-  EXPECT_EQ(json::parse(raw[0].body)["logit_bias"], json({{"7", -1.5}}));
+  EXPECT_EQ(Json::Parse(raw[0].body)["prompt"], "Why?");
+  EXPECT_EQ(Json::Parse(raw[1].body)["prompt"], "Once");
+  EXPECT_EQ(Json::Parse(raw[2].body)["prompt"], "Why?");
+  EXPECT_EQ(Json::Parse(raw[0].body)["top_k"], 4);
+  EXPECT_EQ(Json::Parse(raw[0].body)["logit_bias"], Json({{"7", -1.5}}));
 }
 
 // A server that behaves as the prompt of a request says.
@@ -216,7 +215,7 @@ class FakeServer {
     server_.Post("/v1/completions",
                  [this](const httplib::Request& request, httplib::Response& response) {
                    ++requests_;
-                   const json body = json::parse(request.body);
+                   const Json body = Json::Parse(request.body);
                    Answer(body["prompt"], body["stream_options"]["include_usage"], &response);
                  });
     port_ = server_.bind_to_any_port("127.0.0.1");
@@ -271,7 +270,7 @@ class FakeServer {
 
 LoadRequest Completion(const std::string& prompt) {
   return {"/v1/completions",
-          json({{"prompt", prompt}, {"stream_options", {{"include_usage", true}}}}).dump()};
+          Json({{"prompt", prompt}, {"stream_options", {{"include_usage", true}}}}).dump()};
 }
 
 TEST(RunLoad, TimesGoodRepliesAndNamesEveryFailure) {

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
+#include "json/json.h"
 
 #include "apps/foretoken/common/bench_stats.h"
 #include "apps/foretoken/common/html_page.h"
@@ -12,8 +12,6 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
-
 std::vector<double> RatesOf(const ModeLoad& mode, const LoadGoals& goals) {
   std::vector<double> rates;
   for (const auto& round : mode.rounds) {
@@ -22,7 +20,7 @@ std::vector<double> RatesOf(const ModeLoad& mode, const LoadGoals& goals) {
   return rates;
 }
 
-json SpeedupJson(const std::vector<double>& rates, const std::vector<double>& reference) {
+Json SpeedupJson(const std::vector<double>& rates, const std::vector<double>& reference) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < rates.size(); ++i) {
     if (rates[i] > 0 && reference[i] > 0) ratios.push_back(rates[i] / reference[i]);
@@ -31,15 +29,15 @@ json SpeedupJson(const std::vector<double>& rates, const std::vector<double>& re
   return {{"value", speedup.value}, {"low", speedup.low}, {"high", speedup.high}};
 }
 
-std::string ShownLatency(const json& load, const char* latency, const char* quantile) {
+std::string ShownLatency(const Json& load, const char* latency, const char* quantile) {
   if (!load.contains(latency)) return "-";
   return FormatNumber(load[latency][quantile].get<double>());
 }
 
 }  // namespace
 
-json ModesJson(const std::vector<ModeLoad>& modes, const LoadGoals& goals) {
-  json out = json::array();
+Json ModesJson(const std::vector<ModeLoad>& modes, const LoadGoals& goals) {
+  Json out = Json::array();
   const std::vector<double> reference = RatesOf(modes.front(), goals);
   for (const ModeLoad& mode : modes) {
     const std::vector<double> rates = RatesOf(mode, goals);
@@ -54,16 +52,16 @@ json ModesJson(const std::vector<ModeLoad>& modes, const LoadGoals& goals) {
   return out;
 }
 
-std::string RenderModes(const json& modes) {
+std::string RenderModes(const Json& modes) {
   const std::string over = "over " + modes.front()["mode"].get<std::string>() + " [95% CI]";
   TextTable table({"mode", "completed", "tokens/s", "p25..p75", over, "TTFT ms p50", "p99",
                    "TPOT ms p50", "p99"});
   std::string errors;
-  for (const json& mode : modes) {
-    const json& load = mode["load"];
-    const json& rate = mode["output_tokens_per_s"];
-    const json& speedup = mode["speedup"];
-    const auto number = [](const json& value) { return value.get<double>(); };
+  for (const Json& mode : modes) {
+    const Json& load = mode["load"];
+    const Json& rate = mode["output_tokens_per_s"];
+    const Json& speedup = mode["speedup"];
+    const auto number = [](const Json& value) { return value.get<double>(); };
     const auto name = mode["mode"].get<std::string>();
     table.Add({name,
                fmt::format("{} of {}", load["completed"].get<int>(), load["requests"].get<int>()),
@@ -82,12 +80,12 @@ std::string RenderModes(const json& modes) {
   return table.Render(2) + errors;
 }
 
-std::string RenderModesReport(const json& report) {
+std::string RenderModesReport(const Json& report) {
   std::vector<ChartBar> bars;
   std::string figures;
   int color = 0;
-  for (const json& mode : report["modes"]) {
-    const json& rate = mode["output_tokens_per_s"];
+  for (const Json& mode : report["modes"]) {
+    const Json& rate = mode["output_tokens_per_s"];
     const auto name = mode["mode"].get<std::string>();
     bars.push_back({.name = name,
                     .color = color++ % kReportColors,

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "apps/lab/load/bench_server_report.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -19,12 +19,12 @@ struct ModeLoad {
 ///     {"mode", "load": LoadJson's of all its rounds,
 ///      "output_tokens_per_s": {"median", "p25", "p75"},  // over the rounds
 ///      "speedup": {"value", "low", "high"}}              // over the first, round by round
-nlohmann::json ModesJson(const std::vector<ModeLoad>& modes, const LoadGoals& goals);
+Json ModesJson(const std::vector<ModeLoad>& modes, const LoadGoals& goals);
 
 /// A table with a row for each mode, and what failed. `modes` is ModesJson's.
-std::string RenderModes(const nlohmann::json& modes);
+std::string RenderModes(const Json& modes);
 
 /// A self-contained page of {"meta", "modes"}.
-std::string RenderModesReport(const nlohmann::json& report);
+std::string RenderModesReport(const Json& report);
 
 }  // namespace foretoken

@@ -8,15 +8,14 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "apps/lab/load/bench_server.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -37,7 +36,7 @@ TEST(ModesJson, ComparesRoundByRoundWithTheFirst) {
   const std::vector<ModeLoad> loads = {
       {"ar", {{CompletedIn(10, 100)}, {CompletedIn(10, 400)}, {CompletedIn(10, 200)}}},
       {"auto", {{CompletedIn(10, 50)}, {CompletedIn(10, 100), refused}, {CompletedIn(10, 200)}}}};
-  const json modes = ModesJson(loads, {});
+  const Json modes = ModesJson(loads, {});
   ASSERT_EQ(modes.size(), 2U);
   EXPECT_EQ(modes[0]["speedup"]["value"], 1);
   EXPECT_DOUBLE_EQ(modes[0]["output_tokens_per_s"]["median"].get<double>(), 50);
@@ -60,7 +59,7 @@ class NotingServer {
   NotingServer() {
     server_.Post(
         "/v1/completions", [this](const httplib::Request& request, httplib::Response& response) {
-          const json body = json::parse(request.body);
+          const Json body = Json::Parse(request.body);
           {
             const std::lock_guard lock(mutex_);
             modes_.push_back(body["speculative"].value("mode", "none") + body["prompt"].dump());
@@ -118,7 +117,7 @@ TEST(RunServerBench, GivesEveryModeItsTurnFirst) {
               ElementsAre("ar\"x\"", "auto\"x\"",  // The warm-up.
                           "ar\"x\"", "auto\"x\"", "auto\"x\"", "ar\"x\"", "ar\"x\"", "auto\"x\""));
   EXPECT_THAT(text, HasSubstr("Beside a neighbour on cores"));
-  const json report = json::parse(std::ifstream(files.json));
+  const Json report = Json::Parse(std::ifstream(files.json));
   EXPECT_EQ(report["meta"]["rounds"], 3);
   EXPECT_EQ(report["modes"][1]["load"]["requests"], 3);
 

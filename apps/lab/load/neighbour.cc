@@ -4,12 +4,12 @@
 
 #include <charconv>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "apps/foretoken/options/options.h"
 #include "base/numbers/philox.h"
 #include "base/threads/clock.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -86,7 +86,7 @@ Result<NeighbourPlan> NeighbourPlan::Read(const NeighbourOptions& options) {
   return plan;
 }
 
-nlohmann::json NeighbourPlan::Describe() const {
+Json NeighbourPlan::Describe() const {
   if (cores.empty()) return nullptr;
   return fmt::format("on cores {}, working and resting for {:g} to {:g} s in turn",
                      FormatCores(cores), lengths.least_s, lengths.most_s);

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -13,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/threads/cores.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -63,7 +63,7 @@ struct NeighbourPlan {
 
   static Result<NeighbourPlan> Read(const NeighbourOptions& options);
   /// For the "meta" of a report; null where there is no neighbour.
-  nlohmann::json Describe() const;
+  Json Describe() const;
   /// A line for a report's text; empty where there is none.
   std::string Sentence() const;
 };

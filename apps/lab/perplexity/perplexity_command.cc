@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "base/threads/clock.h"
 #include "core/backend/device.h"
 #include "door/assembly/loaded_model.h"
+#include "json/json.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace foretoken {
@@ -161,10 +161,7 @@ Result<int> RunPerplexity(PerplexityOptions options) {
   if (against != nullptr) {
     report.against = Scored(options.against, *against);
   }
-  fmt::print("{}", options.json ? PerplexityJson(report).dump(
-                                      2, ' ', false, nlohmann::json::error_handler_t::replace) +
-                                      "\n"
-                                : PerplexityText(report));
+  fmt::print("{}", options.json ? PerplexityJson(report).dump(2) + "\n" : PerplexityText(report));
   return kSucceeded;
 }
 

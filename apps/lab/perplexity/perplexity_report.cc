@@ -4,16 +4,14 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <numbers>
 #include <string_view>
 
 #include "apps/foretoken/common/terminal.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 double AgreedShare(const TextScore& score) {
   return static_cast<double>(score.agreed) / static_cast<double>(score.loss.count());
@@ -49,9 +47,9 @@ double BitsPerByte(const PerplexityReport& report, const Mean& loss) {
   return nats / std::numbers::ln2 / static_cast<double>(report.scored_bytes);
 }
 
-json PerplexityJson(const PerplexityReport& report) {
+Json PerplexityJson(const PerplexityReport& report) {
   const TextScore& score = report.score;
-  json object = {{"model", report.model.name},
+  Json object = {{"model", report.model.name},
                  {"precision", PrecisionName(report.model.precision)},
                  {"kv", KvFormatName(report.model.kv)},
                  {"text", report.text},

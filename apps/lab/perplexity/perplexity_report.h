@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "core/model/measure/text_score.h"
 #include "foretoken/kv_format.h"
 #include "foretoken/precision.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -34,7 +34,7 @@ struct PerplexityReport {
 double BitsPerByte(const PerplexityReport& report, const Mean& loss);
 
 /// For `--json`. What is not known is null.
-nlohmann::json PerplexityJson(const PerplexityReport& report);
+Json PerplexityJson(const PerplexityReport& report);
 
 /// For people.
 std::string PerplexityText(const PerplexityReport& report);

@@ -2,25 +2,23 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "apps/foretoken/common/html_page.h"
 #include "apps/foretoken/common/report_chart.h"
 #include "apps/lab/plan/plan_views.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t kChartedPlans = 20;
 
 // The fastest plan of every mode for each K. AR has no K: a level line.
-ChartCard PlanSpeedCard(const json& table) {
+ChartCard PlanSpeedCard(const Json& table) {
   std::map<std::string, std::map<double, double>> best;
   double longest = 1;
-  for (const json& plan : table["plans"]) {
+  for (const Json& plan : table["plans"]) {
     const double lookahead = plan.value("lookahead", 1.0);
     double& speed = best[plan["mode"]][lookahead];
     speed = std::max(speed, plan["tokens_per_second"].get<double>());
@@ -38,12 +36,12 @@ ChartCard PlanSpeedCard(const json& table) {
   return card;
 }
 
-std::string PlansTable(const json& table) {
+std::string PlansTable(const Json& table) {
   std::string html =
       "<div class=\"scroll\"><table>\n<thead><tr><th>mode</th><th>K</th><th>B</th><th>fallback</th>"
       "<th>tokens/s</th><th>tokens/round</th><th>cache hits</th></tr></thead>\n<tbody>\n";
   std::size_t shown = 0;
-  for (const json& plan : table["plans"]) {
+  for (const Json& plan : table["plans"]) {
     if (shown++ == kChartedPlans) break;
     const auto cell = [&plan](const char* key) {
       if (!plan.contains(key)) return std::string("\u2013");
@@ -62,10 +60,10 @@ std::string PlansTable(const json& table) {
 
 }  // namespace
 
-std::string PlanPage(const json& report) {
+std::string PlanPage(const Json& report) {
   std::vector<ChartCard> cards;
   std::string tables;
-  for (const json& table : report["tables"]) {
+  for (const Json& table : report["tables"]) {
     cards.push_back(PlanSpeedCard(table));
     tables += fmt::format("<section>\n<h2>Batch {}</h2>\n<p>{}</p>\n{}</section>\n",
                           table["batch"].get<int>(), EscapeHtml(table["reason"].get<std::string>()),

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -13,11 +12,10 @@
 #include "apps/lab/plan/plan_views.h"
 #include "core/prediction/fallback_rule.h"
 #include "core/prediction/plan_search.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 constexpr int kMaxBatch = 4096;
 constexpr std::size_t kPrintedPlans = 12;
@@ -63,22 +61,22 @@ Result<PlanLimits> ReadLimits(const PlanPredictOptions& options, const PlanNumbe
   return limits;
 }
 
-json FallbackRuleJson(const FallbackRule& rule) {
-  json out = {{"fast", FallbackName(rule.fast)},
+Json FallbackRuleJson(const FallbackRule& rule) {
+  Json out = {{"fast", FallbackName(rule.fast)},
               {"p_hit", rule.p_hit},
               {"e_hit", rule.E_hit},
               {"e_miss", rule.E_miss},
               {"t_p", rule.T_p},
               {"text", ExplainFallbackRule(rule)}};
   // JSON has no infinity, and 0 crossovers means that there is none.
-  out["b_star"] = std::isinf(rule.b_star) ? json() : json(rule.b_star);
-  out["crossover"] = rule.crossover == 0 ? json() : json(rule.crossover);
+  out["b_star"] = std::isinf(rule.b_star) ? Json() : Json(rule.b_star);
+  out["crossover"] = rule.crossover == 0 ? Json() : Json(rule.crossover);
   return out;
 }
 
-json PlanJson(const PlanRow& row) {
+Json PlanJson(const PlanRow& row) {
   const auto& [plan, prediction] = row.ranked;
-  json out = {{"mode", ModeName(plan.mode)},
+  Json out = {{"mode", ModeName(plan.mode)},
               {"tokens_per_second", prediction.tokens_per_second},
               {"tokens_per_round", prediction.tokens_per_round},
               {"round_us", prediction.round_us},
@@ -112,7 +110,7 @@ void KeepBestBudgets(std::vector<PlanRow>* rows) {
 }
 
 // The plans for one batch size, the fastest first; never empty.
-json MakeTable(const PlanInput& input, const PlanLimits& limits, const std::vector<int>& lookaheads,
+Json MakeTable(const PlanInput& input, const PlanLimits& limits, const std::vector<int>& lookaheads,
                const Workload& load, bool every_budget) {
   std::vector<PlanRow> rows;
   for (const PlanSetting& setting : input.settings) {
@@ -130,7 +128,7 @@ json MakeTable(const PlanInput& input, const PlanLimits& limits, const std::vect
   });
   std::vector<RankedPlan> ranked;
   for (const PlanRow& row : rows) ranked.push_back(row.ranked);
-  json table = {{"batch", load.batch}, {"reason", ExplainChoice(ranked)}};
+  Json table = {{"batch", load.batch}, {"reason", ExplainChoice(ranked)}};
   for (const PlanRow& row : rows) {
     if (!row.ranked.plan.mode.during()) continue;
     const auto rule = FindFallbackRule(row.setting->model, row.ranked.plan, load.context);
@@ -145,13 +143,13 @@ json MakeTable(const PlanInput& input, const PlanLimits& limits, const std::vect
 constexpr int kColumnOfC = 4;
 
 // `ar_speed`: 0 where it is unknown.
-std::vector<std::string> PlanCells(const json& plan, double ar_speed) {
+std::vector<std::string> PlanCells(const Json& plan, double ar_speed) {
   const auto number = [&plan](const char* key) { return plan[key].get<double>(); };
   const auto shown = [&plan](const char* key, const auto& show) {
     return plan.contains(key) ? show(plan[key]) : std::string("-");
   };
-  const auto whole = [](const json& value) { return value.dump(); };
-  const auto text = [](const json& value) { return value.get<std::string>(); };
+  const auto whole = [](const Json& value) { return value.dump(); };
+  const auto text = [](const Json& value) { return value.get<std::string>(); };
   const auto fanouts = [](const std::vector<int>& fanout) {
     return fmt::format("{}", fmt::join(fanout, " "));
   };
@@ -172,9 +170,9 @@ std::vector<std::string> PlanCells(const json& plan, double ar_speed) {
 
 // The first `most` rows and the best of every mode, then the reason. `with_c`: there was a C to
 // choose.
-std::string TableText(const json& table, std::size_t most, bool with_c) {
+std::string TableText(const Json& table, std::size_t most, bool with_c) {
   double ar_speed = 0;
-  for (const json& plan : table["plans"]) {
+  for (const Json& plan : table["plans"]) {
     if (plan["mode"] == ModeName(Mode::kAr)) ar_speed = plan["tokens_per_second"];
   }
   const auto columns = [with_c](std::vector<std::string> row) {
@@ -185,7 +183,7 @@ std::string TableText(const json& table, std::size_t most, bool with_c) {
                           "round", "waiting", "hits", "F_k"}));
   std::set<std::string> modes;
   std::size_t shown = 0;
-  for (const json& plan : table["plans"]) {
+  for (const Json& plan : table["plans"]) {
     const bool first = modes.insert(plan["mode"]).second;
     if (shown >= most && !first) continue;
     text.Add(columns(PlanCells(plan, ar_speed)));
@@ -224,7 +222,7 @@ Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& i
   FT_ASSIGN_OR_RETURN(const std::vector<int> lookaheads, numbers.ParseLookaheads("1-12"));
   FT_ASSIGN_OR_RETURN(const PlanLimits limits, ReadLimits(options, numbers, lookaheads));
   std::string text = input.source + "\n";
-  json tables = json::array();
+  Json tables = Json::array();
   for (const int batch : batches) {
     tables.push_back(MakeTable(input, limits, lookaheads,
                                {.batch = batch, .context = numbers.context}, options.all));

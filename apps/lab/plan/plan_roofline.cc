@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "apps/foretoken/common/html_page.h"
@@ -17,11 +16,10 @@
 #include "core/model/open_checkpoint.h"
 #include "core/prediction/fanout_solver.h"
 #include "core/weights/checkpoint.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 struct NamedDevice {
   const char* name;
@@ -154,12 +152,12 @@ PassShape PassAt(const RooflineSetting& setting, double s_q, double context) {
           .ranks = setting.ranks};
 }
 
-json OpsJson(const RooflineSetting& setting) {
-  json ops = json::array();
+Json OpsJson(const RooflineSetting& setting) {
+  Json ops = Json::array();
   const PassShape pass = PassAt(setting, 1, setting.contexts.front());
   for (const RooflineOp op : kRooflineOps) {
     const OpCost cost = RooflineCost(op, setting.shape, pass, setting.device.roof.mask_bytes);
-    json entry = {{"op", RooflineOpName(op)},
+    Json entry = {{"op", RooflineOpName(op)},
                   {"flops", cost.flops},
                   {"read_bytes", cost.read},
                   {"write_bytes", cost.write},
@@ -167,15 +165,15 @@ json OpsJson(const RooflineSetting& setting) {
                   {"us", cost.Seconds(setting.device.roof) * 1e6}};
     if (op != RooflineOp::kAttention) {
       const auto knee = KneeRows(op, setting.shape, setting.ranks, setting.device.roof);
-      entry["knee_rows"] = knee ? json(*knee) : json();
+      entry["knee_rows"] = knee ? Json(*knee) : Json();
     }
     ops.push_back(std::move(entry));
   }
   return ops;
 }
 
-json PassesJson(const RooflineSetting& setting) {
-  json passes = json::array();
+Json PassesJson(const RooflineSetting& setting) {
+  Json passes = Json::array();
   for (const double context : setting.contexts) {
     const double plain =
         RooflinePass(setting.shape, PassAt(setting, 1, context), setting.device.roof).total();
@@ -202,7 +200,7 @@ double FreeRows(const RooflineSetting& setting) {
   return setting.shape.experts > 0 ? 1 : setting.device.roof.knee() / setting.batch;
 }
 
-json MakeReport(const RooflineSetting& setting) {
+Json MakeReport(const RooflineSetting& setting) {
   return {{"meta",
            {{"model", setting.model_name},
             {"device", setting.device.what},
@@ -216,8 +214,8 @@ json MakeReport(const RooflineSetting& setting) {
           {"passes", PassesJson(setting)}};
 }
 
-std::string RooflineText(const json& report) {
-  const json& meta = report["meta"];
+std::string RooflineText(const Json& report) {
+  const Json& meta = report["meta"];
   const auto number = [&meta](const char* key) { return meta[key].get<double>(); };
   std::string text = fmt::format(
       "{} on {} ({:.0f} TFLOP/s, {:.0f} GB/s)\n"
@@ -227,8 +225,8 @@ std::string RooflineText(const json& report) {
       number("free_s_q"));
   TextTable ops(
       {"of a layer at s_q 1", "MFLOP", "read", "written", "FLOPs:IO", "time", "knee rows"});
-  for (const json& op : report["ops"]) {
-    const json knee = op.value("knee_rows", json("by context"));
+  for (const Json& op : report["ops"]) {
+    const Json knee = op.value("knee_rows", Json("by context"));
     ops.Add({op["op"], FormatNumber(op["flops"].get<double>() / 1e6), FormatBytes(op["read_bytes"]),
              FormatBytes(op["write_bytes"]), FormatNumber(op["flops_per_byte"]),
              FormatDuration(op["us"].get<double>() * 1e3),
@@ -237,7 +235,7 @@ std::string RooflineText(const json& report) {
                               : knee.get<std::string>()});
   }
   TextTable passes({"context", "s_q", "linear", "attention", "pass", "cost", "tokens", "speed-up"});
-  for (const json& pass : report["passes"]) {
+  for (const Json& pass : report["passes"]) {
     const auto ms = [&](const char* key) { return FormatDuration(pass[key].get<double>() * 1e6); };
     passes.Add({fmt::format("{:.0f}", pass["context"].get<double>()),
                 fmt::format("{}", pass["s_q"].get<int>()), ms("linear_ms"), ms("attention_ms"),
@@ -249,10 +247,10 @@ std::string RooflineText(const json& report) {
 }
 
 // A card for every context, with lines through the values of some keys.
-std::vector<ChartCard> Cards(const json& report, const char* note,
+std::vector<ChartCard> Cards(const Json& report, const char* note,
                              std::initializer_list<std::pair<const char*, const char*>> lines) {
   std::vector<ChartCard> cards;
-  for (const json& pass : report["passes"]) {
+  for (const Json& pass : report["passes"]) {
     if (pass["s_q"] == 1) {
       cards.push_back(
           {.heading = fmt::format("context {:.0f}, batch {}", pass["context"].get<double>(),
@@ -270,10 +268,10 @@ std::vector<ChartCard> Cards(const json& report, const char* note,
 }
 
 // `tokens`: where the tokens of a step are from.
-std::string Html(const json& report, const std::string& tokens) {
-  const json& meta = report["meta"];
+std::string Html(const Json& report, const std::string& tokens) {
+  const Json& meta = report["meta"];
   const auto number = [&meta](const char* key) { return meta[key].get<double>(); };
-  const json facts = {{"model", meta["model"]},
+  const Json facts = {{"model", meta["model"]},
                       {"device", meta["device"]},
                       {"compute", fmt::format("{:g} TFLOP/s", number("flops_per_s") / 1e12)},
                       {"memory", fmt::format("{:g} GB/s", number("bytes_per_s") / 1e9)},
@@ -327,9 +325,9 @@ Result<int> RunPlanRoofline(const PlanRooflineOptions& options, const PlanNumber
       setting.accepted.empty()
           ? fmt::format("a chain at acceptance {:g}", fmt::join(setting.acceptance, ", "))
           : std::string("the given accepted tokens");
-  const json report = MakeReport(setting);
+  const Json report = MakeReport(setting);
   FT_RETURN_IF_ERROR(WriteReport(files, report, RooflineText(report),
-                                 [&](const json& figures) { return Html(figures, tokens); }));
+                                 [&](const Json& figures) { return Html(figures, tokens); }));
   return 0;
 }
 

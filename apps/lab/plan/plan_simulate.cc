@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "apps/foretoken/common/html_page.h"
@@ -10,11 +9,10 @@
 #include "apps/foretoken/options/options.h"
 #include "apps/lab/plan/plan_views.h"
 #include "core/speculation/proposal.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using nlohmann::json;
 
 constexpr const char* kSpeed = "tokens_per_s_per_sequence";
 constexpr std::span<const SimulatedMode> kAllModes = kSimulatedModes;
@@ -50,18 +48,18 @@ std::string MissText(const SimulatedRun& run) {
 }
 
 // The speed of the autoregressive run of the same batch, or of the first run.
-double Baseline(const json& runs, const json& run) {
-  for (const json& other : runs) {
+double Baseline(const Json& runs, const Json& run) {
+  for (const Json& other : runs) {
     if (other["mode"] == "ar" && other["batch"] == run["batch"]) return other[kSpeed];
   }
   return runs[0][kSpeed];
 }
 
-std::vector<std::string> RunCells(const json& runs, const json& run) {
+std::vector<std::string> RunCells(const Json& runs, const Json& run) {
   const bool ssd = run.contains("hit_rate");
   const auto number = [&run](const char* key) { return run[key].get<double>(); };
   int budget = 0;
-  for (const int fanout : run.value("fanout", json::array())) budget += fanout;
+  for (const int fanout : run.value("fanout", Json::array())) budget += fanout;
   return {run["mode"],
           FormatNumber(number(kSpeed)),
           FormatNumber(number("tokens_per_s")),
@@ -78,7 +76,7 @@ std::vector<std::string> RunCells(const json& runs, const json& run) {
 }
 
 // `swept`: the key of a second column, if any.
-std::string RunTable(const json& runs, const std::string& swept) {
+std::string RunTable(const Json& runs, const std::string& swept) {
   const auto with_swept = [&swept](std::vector<std::string> row, const std::string& cell) {
     if (!swept.empty()) row.insert(row.begin() + 1, cell);
     return row;
@@ -87,22 +85,22 @@ std::string RunTable(const json& runs, const std::string& swept) {
       with_swept({"mode", "tokens/s each", "in all", "per device", "speed-up", "K", "B",
                   "tokens a round", "hits", "round", "target busy", "draft busy", "on a miss"},
                  swept == "draft_devices" ? "draft devices" : swept));
-  for (const json& run : runs) {
+  for (const Json& run : runs) {
     table.Add(with_swept(RunCells(runs, run), swept.empty() ? "" : run[swept].dump()));
   }
   return table.Render(2);
 }
 
 // A mode's colour in every chart.
-int RunColor(const json& run) {
+int RunColor(const Json& run) {
   const auto named = [&run](const SimulatedMode& mode) { return run["mode"] == mode.name; };
   return static_cast<int>(std::ranges::find_if(kSimulatedModes, named) - kSimulatedModes);
 }
 
 // Draws one line per mode, each through the points of its runs.
 template <typename Point>
-ChartCard RunsCard(const json& runs, ChartCard card, const Point& point) {
-  for (const json& run : runs) {  // The runs of a mode lie together.
+ChartCard RunsCard(const Json& runs, ChartCard card, const Point& point) {
+  for (const Json& run : runs) {  // The runs of a mode lie together.
     if (card.series.empty() || card.series.back().name != run["mode"]) {
       card.series.push_back({.name = run["mode"], .color = RunColor(run)});
     }
@@ -113,8 +111,8 @@ ChartCard RunsCard(const json& runs, ChartCard card, const Point& point) {
 }
 
 // Against the value of a key.
-ChartCard RunSpeedCard(const json& runs, ChartCard card, const char* key) {
-  return RunsCard(runs, std::move(card), [key](const json& run) {
+ChartCard RunSpeedCard(const Json& runs, ChartCard card, const char* key) {
+  return RunsCard(runs, std::move(card), [key](const Json& run) {
     return std::pair(run[key].get<double>(), run[kSpeed].get<double>());
   });
 }
@@ -124,9 +122,9 @@ std::string Count(int count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-std::vector<ChartCard> Sweeps(const json& report) {
+std::vector<ChartCard> Sweeps(const Json& report) {
   std::vector<ChartCard> cards;
-  if (const json& runs = report["devices"]; !runs.empty()) {
+  if (const Json& runs = report["devices"]; !runs.empty()) {
     cards.push_back(
         RunSpeedCard(runs,
                      {.heading = "Draft devices, batch " + runs[0]["batch"].dump(),
@@ -135,7 +133,7 @@ std::vector<ChartCard> Sweeps(const json& report) {
                       .x_label = "draft devices"},
                      "draft_devices"));
   }
-  if (const json& runs = report["frontier"]; !runs.empty()) {
+  if (const Json& runs = report["frontier"]; !runs.empty()) {
     cards.push_back(RunsCard(
         runs,
         {.heading = "Throughput against latency",
@@ -143,7 +141,7 @@ std::vector<ChartCard> Sweeps(const json& report) {
                              "1 to {}.",
                              runs.back()["batch"].get<int>()),
          .x_label = "tokens per second of each sequence"},
-        [](const json& run) {
+        [](const Json& run) {
           return std::pair<double, double>(run[kSpeed], run["tokens_per_s_per_device"]);
         }));
     cards.push_back(RunSpeedCard(runs,
@@ -153,13 +151,13 @@ std::vector<ChartCard> Sweeps(const json& report) {
                                   .logarithmic_x = true},
                                  "batch"));
   }
-  if (const json& runs = report["pool"]; !runs.empty()) {
+  if (const Json& runs = report["pool"]; !runs.empty()) {
     cards.push_back(RunsCard(
         runs,
         {.heading = "Targets that share " + Count(runs[0]["draft_devices"], "draft device"),
          .note = "Tokens per second of each target.",
          .x_label = "targets"},
-        [](const json& run) {
+        [](const Json& run) {
           const double targets = run["targets"];
           return std::pair(targets, run["tokens_per_s"].get<double>() / targets);
         }));
@@ -168,9 +166,9 @@ std::vector<ChartCard> Sweeps(const json& report) {
 }
 
 // An entry of the report's lists.
-json SimulatedRunJson(const SimulatedRun& run) {
+Json SimulatedRunJson(const SimulatedRun& run) {
   const SimulatorResult& result = run.result;
-  json out = {{"mode", run.mode},
+  Json out = {{"mode", run.mode},
               {"targets", run.options.targets},
               {"batch", run.options.batch},
               {"devices", run.devices},
@@ -195,22 +193,22 @@ json SimulatedRunJson(const SimulatedRun& run) {
 
 // Both read the report: {"meta", and lists of runs: "modes" (one deployment, every mode, AR first),
 // and one for each sweep, empty where it was not wanted}.
-std::string SimulationText(const json& report) {
-  const json& run = report["modes"].back();
+std::string SimulationText(const Json& report) {
+  const Json& run = report["modes"].back();
   std::string text = fmt::format(
       "{}\nBatch {}, {}, {} (simulated)\n\n{}", report["meta"]["numbers"].get<std::string>(),
       run["batch"].get<int>(), Count(run["targets"], "target"),
       Count(run["draft_devices"], "draft device"), RunTable(report["modes"], ""));
   for (const Sweep& sweep : kSimulatedSweeps) {
-    const json& runs = report[sweep.name];
+    const Json& runs = report[sweep.name];
     if (!runs.empty()) text += fmt::format("\n{}\n{}", sweep.title, RunTable(runs, sweep.key));
   }
   return text;
 }
 
-std::string SimulationHtml(const json& report) {
+std::string SimulationHtml(const Json& report) {
   ChartCard speeds{.heading = "Batch " + report["modes"][0]["batch"].dump()};
-  for (const json& run : report["modes"]) {
+  for (const Json& run : report["modes"]) {
     const double speed = run[kSpeed];
     speeds.bars.push_back({run["mode"], RunColor(run), speed, speed, speed});
   }
@@ -249,9 +247,9 @@ Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const 
 }
 
 // Runs every mode at every deployment.
-Result<json> RunAll(const SimulationSetting& setting, std::span<const SimulatedMode> modes,
+Result<Json> RunAll(const SimulationSetting& setting, std::span<const SimulatedMode> modes,
                     std::span<const Deployment> deployments, ProgressBar* progress) {
-  json runs = json::array();
+  Json runs = Json::array();
   for (const SimulatedMode mode : modes) {
     for (const Deployment& deployment : deployments) {
       FT_ASSIGN_OR_RETURN(const SimulatedRun run, RunBest(setting, mode, deployment));
@@ -263,7 +261,7 @@ Result<json> RunAll(const SimulationSetting& setting, std::span<const SimulatedM
 }
 
 // `batch`: 0 where none was given.
-Result<json> RunSweep(const Sweep& sweep, const SimulationSetting& setting,
+Result<Json> RunSweep(const Sweep& sweep, const SimulationSetting& setting,
                       const PlanSimulateOptions& options, int batch, ProgressBar* progress) {
   progress->SetLabel(fmt::format("Simulating ({})", sweep.name));
   std::vector<Deployment> deployments;
@@ -301,13 +299,13 @@ void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options) {
 Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput& input,
                             const PlanNumbers& numbers, const ReportFiles& files) {
   FT_ASSIGN_OR_RETURN(const SimulationSetting setting, MakeSetting(options, input, numbers));
-  json report = {{"meta",
+  Json report = {{"meta",
                   {{"numbers", input.source},
                    {"simulated", true},
                    {"context", setting.context},
                    {"channel_us", setting.channel_us},
                    {"seed", setting.seed}}}};
-  for (const Sweep& sweep : kSimulatedSweeps) report[sweep.name] = json::array();
+  for (const Sweep& sweep : kSimulatedSweeps) report[sweep.name] = Json::array();
   {
     ProgressBar progress("Simulating", 0);
     const Deployment deployment = {options.targets, std::max(1, numbers.batch),

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -9,6 +8,7 @@
 #include "apps/lab/plan/plan_input.h"
 #include "apps/lab/plan/plan_simulate_runs.h"
 #include "base/result.h"
+#include "json/json.h"
 
 /// The views of `foretoken plan`: for each its options, and what adds them and what reports it.
 namespace foretoken {
@@ -27,7 +27,7 @@ Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& i
                            const PlanNumbers& numbers, const ReportFiles& files);
 
 /// A page of the report that RunPlanPredict writes as JSON: speeds by mode and K, and the choices.
-std::string PlanPage(const nlohmann::json& report);
+std::string PlanPage(const Json& report);
 
 /// `foretoken plan --simulate`.
 struct PlanSimulateOptions {

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/interrupts.h"
 #include "apps/foretoken/program/studies.h"
@@ -10,6 +9,7 @@
 #include "apps/lab/rollout/rollout_jobs.h"
 #include "apps/lab/rollout/rollout_report.h"
 #include "apps/lab/rollout/rollout_session.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {

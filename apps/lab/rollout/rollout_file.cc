@@ -12,8 +12,6 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kMark = "foretoken_rollout";
 constexpr const char* kWeights = "weights";
 constexpr std::size_t kShortDigits = 16;  // Digits of a fingerprint, in a line.
@@ -22,10 +20,10 @@ constexpr std::size_t kShortDigits = 16;  // Digits of a fingerprint, in a line.
 constexpr const char* kTarget = "target";
 
 // The double that is written like the float, with few digits.
-json Short(float value) {
+Json Short(float value) {
   const std::string digits = fmt::format("{}", value);
-  const json number = json::parse(digits, nullptr, false);
-  return number.is_number() ? number : json();  // Null for minus infinity.
+  const Json number = Json::Parse(digits);
+  return number.is_number() ? number : Json();  // Null for minus infinity.
 }
 
 double Sum(const std::vector<float>& values) {
@@ -36,7 +34,7 @@ double Sum(const std::vector<float>& values) {
 
 // Null where it is no line of a sample.
 std::optional<FinishedSample> ParseSample(std::string_view line) {
-  const json object = json::parse(line, nullptr, false);
+  const Json object = Json::Parse(line);
   if (!object.is_object()) return std::nullopt;
   const auto prompt = object.find("prompt");
   const auto sample = object.find("sample");
@@ -49,7 +47,7 @@ std::optional<FinishedSample> ParseSample(std::string_view line) {
 }
 
 // Where two headers differ first; nothing where they agree.
-std::optional<std::string> DifferenceOf(const json& before, const json& now) {
+std::optional<std::string> DifferenceOf(const Json& before, const Json& now) {
   for (const auto& [key, value] : now.items()) {
     if (key == kTarget) continue;
     const auto found = before.find(key);
@@ -67,23 +65,23 @@ std::optional<std::string> DifferenceOf(const json& before, const json& now) {
 }  // namespace
 
 std::string FormatSample(const RolloutSample& sample, const std::string& weights) {
-  json logprobs = json::array();
+  Json logprobs = Json::array();
   for (const float logprob : sample.logprobs) logprobs.push_back(Short(logprob));
-  const nlohmann::ordered_json line = {
+  const Json line = {
       {"prompt", sample.prompt},     {"sample", sample.sample},
       {"seed", sample.seed},         {"finish_reason", FinishReasonName(sample.finish)},
       {"text", sample.text},         {"tokens", sample.tokens},
       {"logprobs", logprobs},        {"logprob", Sum(sample.logprobs)},
       {"rounds", sample.rounds},     {"proposed", sample.proposed},
       {"accepted", sample.accepted}, {kWeights, weights}};
-  return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return line.dump() + "\n";
 }
 
 void RolloutFile::Close::operator()(std::FILE* file) const {
   if (file != stdout) std::fclose(file);
 }
 
-Result<RolloutFile> RolloutFile::Open(const std::string& path, const json& header) {
+Result<RolloutFile> RolloutFile::Open(const std::string& path, const Json& header) {
   const auto weights = header.find(kWeights);
   RolloutFile file(path, weights == header.end()
                              ? std::string()
@@ -96,7 +94,7 @@ Result<RolloutFile> RolloutFile::Open(const std::string& path, const json& heade
   return file;
 }
 
-Status RolloutFile::ReadBefore(const json& header) {
+Status RolloutFile::ReadBefore(const Json& header) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path_, error)) return {};  // A pipe, say.
   const Result<std::string> content = ReadFile(path_);
@@ -109,7 +107,7 @@ Status RolloutFile::ReadBefore(const json& header) {
        begin = end + 1, end = content->find('\n', begin)) {
     const std::string_view line = std::string_view(*content).substr(begin, end - begin);
     if (begin == 0) {
-      const json before = json::parse(line, nullptr, false);
+      const Json before = Json::Parse(line);
       if (!before.is_object() || !before.contains(kMark)) break;
       begun_ = true;
       if (const auto difference = DifferenceOf(before, header)) {
@@ -137,7 +135,7 @@ Status RolloutFile::ReadBefore(const json& header) {
                fmt::format("cannot cut the broken last line off '{}': {}", path_, error.message())};
 }
 
-Status RolloutFile::Append(const json& header) {
+Status RolloutFile::Append(const Json& header) {
   file_.reset(path_.empty() ? stdout : std::fopen(path_.c_str(), "abe"));
   if (file_ == nullptr) {
     return InvalidInput(fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));

@@ -3,19 +3,19 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "foretoken/request.h"
+#include "json/json.h"
 
 namespace foretoken {
 
 /// A sample that is finished, as a line of the output has it.
 struct RolloutSample {
-  nlohmann::json prompt;  ///< RolloutPrompt::id.
-  int sample = 0;         ///< Which of the prompt's, from 0.
+  Json prompt;     ///< RolloutPrompt::id.
+  int sample = 0;  ///< Which of the prompt's, from 0.
   std::uint64_t seed = 0;
   std::vector<Token> tokens;
   std::vector<float> logprobs;  ///< Natural, of each token, in the model's own distribution.
@@ -43,7 +43,7 @@ class RolloutFile {
  public:
   /// Goes on with the file at `path`, which begins with this header; or begins it, where it is
   /// missing or empty. Refuses any other file. Empty: standard output.
-  static Result<RolloutFile> Open(const std::string& path, const nlohmann::json& header);
+  static Result<RolloutFile> Open(const std::string& path, const Json& header);
 
   /// What was there.
   const std::vector<FinishedSample>& finished() const { return finished_; }
@@ -57,8 +57,8 @@ class RolloutFile {
   };
   RolloutFile(std::string path, std::string weights) : path_(std::move(path)), weights_(weights) {}
 
-  Status ReadBefore(const nlohmann::json& header);
-  Status Append(const nlohmann::json& header);
+  Status ReadBefore(const Json& header);
+  Status Append(const Json& header);
   Status Write(const std::string& line);
 
   std::string path_;

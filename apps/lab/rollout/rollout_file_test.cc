@@ -11,12 +11,11 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const json kHeader = {{"foretoken_rollout", 1},
+const Json kHeader = {{"foretoken_rollout", 1},
                       {"target", "demo"},
                       {"weights", "0123456789abcdef0123"},
                       {"temperature", 1.0}};
@@ -34,7 +33,7 @@ RolloutSample Sample(int number) {
           .accepted = 1};
 }
 
-std::string FileError(const std::filesystem::path& path, const json& header) {
+std::string FileError(const std::filesystem::path& path, const Json& header) {
   const auto file = RolloutFile::Open(path, header);
   return file.ok() ? "" : file.error().message;
 }
@@ -42,11 +41,11 @@ std::string FileError(const std::filesystem::path& path, const json& header) {
 TEST(FormatSample, HasAllOfIt) {
   const std::string line = FormatSample(Sample(2), "abcd");
   EXPECT_TRUE(line.ends_with("}\n"));
-  const json sample = json::parse(line);
+  const Json sample = Json::Parse(line);
   EXPECT_EQ(sample["prompt"], "p");
   EXPECT_EQ(sample["sample"], 2);
   EXPECT_EQ(sample["seed"], 7);
-  EXPECT_EQ(sample["tokens"], json({5, 6}));
+  EXPECT_EQ(sample["tokens"], Json({5, 6}));
   EXPECT_THAT(line, HasSubstr("[-0.25,-0.1]"));
   EXPECT_NEAR(sample["logprob"].get<double>(), -0.35, 1e-6);
   EXPECT_EQ(sample["finish_reason"], "max_tokens");
@@ -56,7 +55,7 @@ TEST(FormatSample, HasAllOfIt) {
 TEST(FormatSample, WhatIsNoNumberIsNull) {
   RolloutSample sample = Sample(0);
   sample.logprobs[1] = -std::numeric_limits<float>::infinity();
-  const json line = json::parse(FormatSample(sample, ""));
+  const Json line = Json::Parse(FormatSample(sample, ""));
   EXPECT_TRUE(line["logprobs"][1].is_null());
   EXPECT_TRUE(line["logprob"].is_null());
 }
@@ -90,7 +89,7 @@ TEST(RolloutFile, RefusesWhatIsOfOtherSamples) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "out.jsonl";
   ASSERT_TRUE(RolloutFile::Open(path, kHeader).ok());
-  json other = kHeader;
+  Json other = kHeader;
   other["target"] = "moved";  // The same weights elsewhere.
   EXPECT_EQ(FileError(path, other), "");
   other["temperature"] = 0.5;

@@ -4,19 +4,19 @@
 
 #include <cstdio>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/commands.h"
 #include "apps/foretoken/common/interrupts.h"
 #include "apps/lab/rollout/rollout_report.h"
 #include "base/text/text.h"
+#include "json/json.h"
 #include "json/json_object.h"
 
 namespace foretoken {
 
 Result<RolloutOrder> ParseRolloutJob(const std::string& line, const RolloutOptions& options,
                                      const std::string& place) {
-  const auto fields = nlohmann::json::parse(line, nullptr, false);
+  const auto fields = Json::Parse(line);
   if (!fields.is_object()) return InvalidInput(fmt::format("{} is no JSON object", place));
   RolloutOrder order{.prompts = options.prompts,
                      .samples = options.samples,
@@ -45,7 +45,7 @@ int ServeRolloutJobs(const RolloutOptions& options) {
   std::string line;
   for (int number = 1; std::getline(std::cin, line); ++number) {
     if (Trim(line).empty()) continue;
-    nlohmann::json answer = {{"job", number}};
+    Json answer = {{"job", number}};
     const auto order =
         ParseRolloutJob(line, options, fmt::format("line {} of standard input", number));
     CatchInterrupts();
@@ -59,7 +59,7 @@ int ServeRolloutJobs(const RolloutOptions& options) {
     } else {
       answer["error"] = done.error().message;
     }
-    fmt::print("{}\n", answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", answer.dump());
     std::fflush(stdout);
     if (!done.ok() || interrupted) code = kCheckFailed;
     if (interrupted) break;

@@ -15,11 +15,9 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
-
-Result<std::vector<Token>> TokensOf(const json& list, int vocabulary, const std::string& where) {
+Result<std::vector<Token>> TokensOf(const Json& list, int vocabulary, const std::string& where) {
   std::vector<Token> tokens;
-  for (const json& entry : list) {
+  for (const Json& entry : list) {
     const bool good = entry.is_number_integer() && entry.get<std::int64_t>() >= 0 &&
                       entry.get<std::int64_t>() < vocabulary;
     if (!good) {
@@ -32,13 +30,13 @@ Result<std::vector<Token>> TokensOf(const json& list, int vocabulary, const std:
   return tokens;
 }
 
-Result<std::vector<Token>> ChatOf(const json& messages, const PromptEncoding& encoding,
+Result<std::vector<Token>> ChatOf(const Json& messages, const PromptEncoding& encoding,
                                   const std::string& where) {
   ChatInput chat{.messages = {}, .variables = encoding.variables, .now = LocalTime()};
-  for (const json& message : messages) {
+  for (const Json& message : messages) {
     const auto text = [&message](const char* name) -> const std::string* {
       const auto found = message.find(name);
-      return found == message.end() ? nullptr : found->get_ptr<const std::string*>();
+      return found == message.end() ? nullptr : found->is_string() ? &found->text() : nullptr;
     };
     const std::string* const role = message.is_object() ? text("role") : nullptr;
     const std::string* const content = role == nullptr ? nullptr : text("content");
@@ -65,7 +63,7 @@ Result<std::vector<Token>> Encode(const PromptEncoding& encoding, std::string_vi
 }
 
 // Without its id.
-Result<RolloutPrompt> ParseLine(const std::string& line, const json& object,
+Result<RolloutPrompt> ParseLine(const std::string& line, const Json& object,
                                 const std::string& where, const PromptEncoding& encoding) {
   RolloutPrompt prompt;
   for (const char* key : {"tokens", "messages"}) {
@@ -86,9 +84,9 @@ Result<RolloutPrompt> ParseLine(const std::string& line, const json& object,
   return prompt;
 }
 
-Result<json> IdOf(const json& object, std::size_t number, const std::string& where) {
+Result<Json> IdOf(const Json& object, std::size_t number, const std::string& where) {
   const auto id = object.find("id");
-  if (id == object.end() || id->is_null()) return json(number);
+  if (id == object.end() || id->is_null()) return Json(number);
   if (id->is_string() || id->is_number_integer()) return *id;
   return InvalidInput(fmt::format("{}: 'id' is neither a text nor a whole number", where));
 }
@@ -151,7 +149,7 @@ Result<std::vector<RolloutPrompt>> ParseRolloutPrompts(std::string_view content,
   for (int number = 1; std::getline(lines, line); ++number) {
     if (Trim(line).empty()) continue;
     const std::string place = fmt::format("{}:{}", where, number);
-    const json object = json::parse(line, nullptr, false);
+    const Json object = Json::Parse(line);
     if (!object.is_object()) {
       return InvalidInput(fmt::format("{}: not a JSON object on one line", place));
     }
@@ -187,12 +185,12 @@ Result<std::vector<RolloutPrompt>> ReadRolloutPrompts(const PromptOptions& optio
 std::string FingerprintOf(const std::vector<RolloutPrompt>& prompts) {
   Sha256 sha;
   for (const RolloutPrompt& prompt : prompts) {
-    sha.Update(json::array({prompt.id, prompt.tokens, prompt.continues_text}).dump() + "\n");
+    sha.Update(Json::array({prompt.id, prompt.tokens, prompt.continues_text}).dump() + "\n");
   }
   return sha.Hex();
 }
 
-std::uint64_t SampleSeed(std::uint64_t seed, const json& prompt_id, int sample) {
+std::uint64_t SampleSeed(std::uint64_t seed, const Json& prompt_id, int sample) {
   constexpr int kDigits = 13;  // Digits of four bits each.
   const std::string hex = Sha256Hex(fmt::format("{} {} {}", seed, sample, prompt_id.dump()));
   return std::stoull(hex.substr(0, kDigits), nullptr, 16);

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,12 +10,13 @@
 #include "base/result.h"
 #include "foretoken/tokenizer.h"
 #include "foretoken/types.h"
+#include "json/json.h"
 
 namespace foretoken {
 
 /// A prompt that samples are taken of.
 struct RolloutPrompt {
-  nlohmann::json id;           ///< A string or a whole number, of no other prompt.
+  Json id;                     ///< A string or a whole number, of no other prompt.
   std::vector<Token> tokens;   ///< One at least.
   bool continues_text = true;  ///< As in Request.
 };
@@ -46,6 +46,6 @@ std::string FingerprintOf(const std::vector<RolloutPrompt>& prompts);
 
 /// The seed of a sample: the first 52 bits of SHA-256 of "SEED SAMPLE ID", the id as JSON, so that
 /// every reader of JSON has it exactly.
-std::uint64_t SampleSeed(std::uint64_t seed, const nlohmann::json& prompt_id, int sample);
+std::uint64_t SampleSeed(std::uint64_t seed, const Json& prompt_id, int sample);
 
 }  // namespace foretoken

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
+#include "json/json.h"
 
 #include "apps/foretoken/common/terminal.h"
 
@@ -45,30 +45,30 @@ std::string RenderRolloutReport(const RolloutDone& done) {
   return text;
 }
 
-nlohmann::json RolloutReportJson(const RolloutDone& done) {
+Json RolloutReportJson(const RolloutDone& done) {
   const RolloutReport& report = done.report;
   const RequestStats& stats = report.stats;
-  nlohmann::json object = {{"target", done.target},
-                           {"weights", done.weights},
-                           {"mode", ModeName(done.mode)},
-                           {"prompts", done.prompts},
-                           {"samples", report.samples},
-                           {"skipped", report.skipped},
-                           {"left", report.left},
-                           {"seconds", Seconds(report.total_ns)},
-                           {"output_tokens", stats.output_tokens},
-                           {"tokens_per_s", PerSecond(stats.output_tokens, report.total_ns)},
-                           {"last_5_percent",
-                            {{"samples", report.tail_samples},
-                             {"seconds", Seconds(report.tail_ns)},
-                             {"output_tokens", report.tail_tokens},
-                             {"tokens_per_s", PerSecond(report.tail_tokens, report.tail_ns)}}},
-                           {"prompt_tokens", stats.prompt_tokens},
-                           {"cached_prompt_tokens", stats.cached_prompt_tokens},
-                           {"rounds", stats.rounds},
-                           {"proposed", stats.proposed},
-                           {"accepted", stats.accepted},
-                           {"tokens_per_round", stats.acceptance_length()}};
+  Json object = {{"target", done.target},
+                 {"weights", done.weights},
+                 {"mode", ModeName(done.mode)},
+                 {"prompts", done.prompts},
+                 {"samples", report.samples},
+                 {"skipped", report.skipped},
+                 {"left", report.left},
+                 {"seconds", Seconds(report.total_ns)},
+                 {"output_tokens", stats.output_tokens},
+                 {"tokens_per_s", PerSecond(stats.output_tokens, report.total_ns)},
+                 {"last_5_percent",
+                  {{"samples", report.tail_samples},
+                   {"seconds", Seconds(report.tail_ns)},
+                   {"output_tokens", report.tail_tokens},
+                   {"tokens_per_s", PerSecond(report.tail_tokens, report.tail_ns)}}},
+                 {"prompt_tokens", stats.prompt_tokens},
+                 {"cached_prompt_tokens", stats.cached_prompt_tokens},
+                 {"rounds", stats.rounds},
+                 {"proposed", stats.proposed},
+                 {"accepted", stats.accepted},
+                 {"tokens_per_round", stats.acceptance_length()}};
   if (done.tail_mode) object["tail_mode"] = ModeName(*done.tail_mode);
   if (!done.draft.empty()) object["draft"] = done.draft;
   return object;

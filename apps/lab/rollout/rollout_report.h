@@ -1,9 +1,9 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "apps/lab/rollout/rollout_session.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -11,6 +11,6 @@ namespace foretoken {
 std::string RenderRolloutReport(const RolloutDone& done);
 
 /// The same for programs.
-nlohmann::json RolloutReportJson(const RolloutDone& done);
+Json RolloutReportJson(const RolloutDone& done);
 
 }  // namespace foretoken

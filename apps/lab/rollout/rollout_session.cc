@@ -3,21 +3,19 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "door/assembly/loaded_model.h"
 #include "foretoken/receipt.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
-
 // What the samples' tokens depend on, as the receipt of one would have it.
-json HeaderOf(const LanguageModel& target, const Request& request, const RolloutOptions& options,
+Json HeaderOf(const LanguageModel& target, const Request& request, const RolloutOptions& options,
               const std::vector<RolloutPrompt>& prompts) {
-  json header = json::parse(
+  Json header = Json::Parse(
       FormatReceipt(MakeReceipt(target, request, /*tokens=*/{}, FinishReason::kMaxTokens)));
   header["foretoken_rollout"] = 1;
   header["target"] = target.source().label();
@@ -170,7 +168,7 @@ Result<RolloutDone> RolloutSession::Take(const RolloutOrder& order) {
   job.request.stop = options.generation.stop;
   job.request.datastore = loaded_->decoding.datastore.tenant;
   FT_ASSIGN_OR_RETURN(job.request.adapter, TheAdapter(target));
-  const json header = HeaderOf(target, job.request, options, job.prompts);
+  const Json header = HeaderOf(target, job.request, options, job.prompts);
   FT_ASSIGN_OR_RETURN(RolloutFile file, RolloutFile::Open(order.out, header));
   FT_RETURN_IF_ERROR(OpenEngine(job.prompts));
   RolloutDone done{.report = {},

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "core/model/self/skip_set.h"
 #include "door/assembly/loaded_model.h"
 #include "foretoken/generate.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -171,7 +171,7 @@ class SkipSearchRun {
 
   void Report(const SkipSet& set, bool interrupted, double seconds) const {
     if (options_.json) {
-      const nlohmann::json report = {
+      const Json report = {
           {"file", options_.out}, {"skip", set.skipped.ToText()}, {"agreement", set.agreement},
           {"cost", set.cost},     {"speedup", set.speedup},       {"tokens", set.tokens},
           {"sets", set.sets},     {"interrupted", interrupted},   {"seconds", seconds}};

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -9,11 +8,10 @@
 #include "apps/lab/study/calibration.h"
 #include "base/files/read_file.h"
 #include "core/prediction/json/times_json.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "foretoken-calibration";
 constexpr int kVersion = 1;
@@ -129,7 +127,7 @@ Json SettingJson(const CalibratedSetting& setting) {
 }  // namespace
 
 Result<Calibration> ParseCalibration(std::string_view text, std::string_view where) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = Json::Parse(text);
   if (json.is_discarded()) return InvalidInput(fmt::format("{}: not valid JSON", where));
   Status status;
   JsonObject file(&json, std::string(where), &status);

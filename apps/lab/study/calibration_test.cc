@@ -4,16 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/prediction/plan_search.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using Json = nlohmann::json;
 
 TimeTable Table(std::vector<double> us) {
   const Result<TimeTable> table =
@@ -60,7 +58,7 @@ Calibration Sample() {
   return calibration;
 }
 
-Json SampleJson() { return Json::parse(FormatCalibration(Sample())); }
+Json SampleJson() { return Json::Parse(FormatCalibration(Sample())); }
 
 std::string MessageOf(const std::string& text) {
   const Result<Calibration> calibration = ParseCalibration(text, "cal.json");
@@ -70,11 +68,11 @@ std::string MessageOf(const std::string& text) {
 // The refusal of the sample with the value at `path` replaced, or removed where `value` is null.
 std::string Refusal(const std::string& path, const Json& value) {
   Json json = SampleJson();
-  const Json::json_pointer pointer(path);
   if (value.is_null()) {
-    json[pointer.parent_pointer()].erase(pointer.back());
+    const std::size_t last = path.rfind('/');
+    json.Place(path.substr(0, last)).erase(path.substr(last + 1));
   } else {
-    json[pointer] = value;
+    json.Place(path) = value;
   }
   return MessageOf(json.dump());
 }

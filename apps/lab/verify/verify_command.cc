@@ -4,7 +4,6 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "apps/foretoken/common/generation.h"
@@ -17,6 +16,7 @@
 #include "apps/lab/verify/verify_plan.h"
 #include "apps/lab/verify/verify_report.h"
 #include "door/api/study.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -292,7 +292,7 @@ Result<int> Verify::Run() {
     FT_RETURN_IF_ERROR(Explain());
     FT_RETURN_IF_ERROR(decoding_.datastore.Flush());
   }
-  nlohmann::json report = VerifyReportJson(report_);
+  Json report = VerifyReportJson(report_);
   report.update({{"target", decoding_.target->source().label()},
                  {"draft", options_.model.DraftLabel()},
                  {"backend", decoding_.target->facts().backend},

@@ -3,9 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "apps/foretoken/common/terminal.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -75,28 +75,28 @@ std::string RenderVerifyReport(const VerifyReport& report, const Tokenizer& toke
   return text;
 }
 
-nlohmann::json VerifyReportJson(const VerifyReport& report) {
-  nlohmann::json rows = nlohmann::json::array();
+Json VerifyReportJson(const VerifyReport& report) {
+  Json rows = Json::array();
   const auto name = [&report](std::size_t configuration, std::size_t setting) {
     const VerifyConfiguration& row = report.configurations[configuration];
     const VerifySetting& column = report.settings[setting];
-    return nlohmann::json{{"mode", ModeName(row.mode)},
-                          {"batch", row.batch},
-                          {"prefix_cache", row.prefix_cache},
-                          {"temperature", column.temperature},
-                          {"sampler", report.sampler_sets[column.sampler_set].name}};
+    return Json{{"mode", ModeName(row.mode)},
+                {"batch", row.batch},
+                {"prefix_cache", row.prefix_cache},
+                {"temperature", column.temperature},
+                {"sampler", report.sampler_sets[column.sampler_set].name}};
   };
   for (std::size_t c = 0; c < report.configurations.size(); ++c) {
     for (std::size_t s = 0; s < report.settings.size(); ++s) {
-      nlohmann::json row = name(c, s);
+      Json row = name(c, s);
       row["identical"] = report.configurations[c].identical[s];
       row["of"] = report.prompt_names.size();
       rows.push_back(std::move(row));
     }
   }
-  nlohmann::json differences = nlohmann::json::array();
+  Json differences = Json::array();
   for (const VerifyDifference& difference : report.differences) {
-    nlohmann::json entry = name(difference.configuration, difference.setting);
+    Json entry = name(difference.configuration, difference.setting);
     entry["prompt"] = report.prompt_names[difference.prompt];
     entry["position"] = difference.position;
     entry["expected"] = difference.expected;

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "apps/lab/verify/verify_plan.h"
 #include "foretoken/speculation.h"
 #include "foretoken/tokenizer.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -60,6 +60,6 @@ std::string RenderVerifyReport(const VerifyReport& report, const Tokenizer& toke
                                std::size_t show);
 
 /// What the report itself knows; which models were compared is the command's to add.
-nlohmann::json VerifyReportJson(const VerifyReport& report);
+Json VerifyReportJson(const VerifyReport& report);
 
 }  // namespace foretoken

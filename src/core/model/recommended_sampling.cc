@@ -2,20 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>
 #include <variant>
 
 #include "base/files/read_file.h"
 #include "core/weights/gguf/gguf_file.h"
+#include "json/json.h"
 #include "json/json_object.h"
 
 namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 // How files call what they recommend.
 struct Names {
@@ -49,7 +48,7 @@ Result<RecommendedSampling> OfFolder(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return RecommendedSampling();
   FT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path.string()));
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::Parse(text);
   if (!json.is_object()) {
     return InvalidInput(fmt::format("'{}' is no JSON object", path.string()));
   }

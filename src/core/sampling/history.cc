@@ -20,7 +20,7 @@ void TokenHistory::AddOutput(Token token) {
   See(token);
   ++output_[token];
   ++outputs_;
-  if (constraint_ != nullptr) constraint_->Push(token);
+  if (constraint_.cursor != nullptr) constraint_.cursor->Push(token);
 }
 
 void TokenHistory::See(Token token) {

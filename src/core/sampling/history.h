@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "foretoken/constraint.h"
@@ -23,7 +24,7 @@ class TokenHistory {
   /// The output is to match `constraint`; before the first AddOutput. `drops_space` as in
   /// ConstraintCursor.
   void Constrain(TokenConstraint& constraint, bool drops_space) {
-    constraint_ = constraint.NewCursor(drops_space);
+    constraint_.cursor = constraint.NewCursor(drops_space);
   }
 
   void AddPrompt(std::span<const Token> tokens);
@@ -37,17 +38,31 @@ class TokenHistory {
   Token Recent(std::size_t behind) const { return recent_[(added_ - 1 - behind) % recent_.size()]; }
   bool IsOutput(std::size_t behind) const { return behind < outputs_; }
   /// nullptr where there is none.
-  const ConstraintCursor* constraint() const { return constraint_.get(); }
+  const ConstraintCursor* constraint() const { return constraint_.cursor.get(); }
   /// Whether the constraint's mask for what follows the output and `path` is there and has a token,
   /// after at most about `*steps` more of work on it (ConstraintCursor). True without a constraint.
   bool PrepareMask(std::span<const Token> path, std::int64_t* steps) const {
-    return constraint_ == nullptr ||
-           (constraint_->Prepare(path, steps) && !constraint_->Refused(path));
+    const ConstraintCursor* const cursor = constraint();
+    return cursor == nullptr || (cursor->Prepare(path, steps) && !cursor->Refused(path));
   }
   /// Distinct tokens seen, in first-seen order: penalties touch these and no others.
   std::span<const Token> seen() const { return seen_; }
 
  private:
+  // A cursor that is copied with its history.
+  struct OwnCursor {
+    OwnCursor() = default;
+    OwnCursor(const OwnCursor& other)
+        : cursor(other.cursor == nullptr ? nullptr : other.cursor->Clone()) {}
+    OwnCursor(OwnCursor&&) = default;
+    OwnCursor& operator=(OwnCursor other) noexcept {
+      std::swap(cursor, other.cursor);
+      return *this;
+    }
+
+    std::unique_ptr<ConstraintCursor> cursor;  // Null where there is no constraint.
+  };
+
   void See(Token token);
   std::vector<std::uint8_t> prompt_;
   std::vector<std::int32_t> output_;
@@ -55,7 +70,7 @@ class TokenHistory {
   std::vector<Token> recent_;  // A ring.
   std::size_t added_ = 0;
   std::size_t outputs_ = 0;
-  std::unique_ptr<ConstraintCursor> constraint_;
+  OwnCursor constraint_;
 };
 
 }  // namespace foretoken

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
@@ -11,12 +10,12 @@
 #include "core/weights/arrange/mxfp4_pairs.h"
 #include "core/weights/safetensors.h"
 #include "core/weights/torch/torch_file.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr std::size_t kMaxJsonBytes = 16 << 20;
 
@@ -48,13 +47,13 @@ bool IsPlainFileName(const std::string& name) {
 using WeightMap = std::map<std::string, std::string, std::less<>>;
 
 Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::Parse(text);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
     return InvalidInput(where + ": has no object weight_map from tensor names to files");
   }
   WeightMap map;
   for (const auto& [tensor, shard] : json["weight_map"].items()) {
-    if (!shard.is_string() || !IsPlainFileName(shard.get_ref<const std::string&>())) {
+    if (!shard.is_string() || !IsPlainFileName(shard.text())) {
       return InvalidInput(
           fmt::format("{}: the shard of tensor '{}' is {}, which is not a plain file name", where,
                       Printable(tensor), Printable(shard.dump())));

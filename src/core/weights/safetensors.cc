@@ -14,8 +14,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // What other readers accept.
 constexpr std::size_t kMaxRank = 8;
 
@@ -61,7 +59,7 @@ Result<TensorEntry> ParseTensor(const Json& json, std::size_t data_bytes,
   if (!dtype_json.is_string() || shape_json.is_null() || offsets.is_null()) {
     return InvalidInput(where + " must have a dtype, a shape and data_offsets");
   }
-  const auto& dtype_name = dtype_json.get_ref<const std::string&>();
+  const auto& dtype_name = dtype_json.text();
   const std::size_t element_bytes = DTypeBytes(dtype_name);
   if (element_bytes == 0) {
     return InvalidInput(fmt::format("{} has the unknown dtype {}", where, Printable(dtype_name)));
@@ -134,7 +132,7 @@ Result<FileTensors> ParseSafetensors(std::span<const std::byte> file, std::strin
                     where, header_bytes, file.size()));
   }
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, header_bytes);
-  const Json header = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const Json header = Json::Parse(text);
   // The parser takes a NUL for the end.
   if (!header.is_object() || text.find('\0') != std::string_view::npos) {
     return InvalidInput(fmt::format("{}: the header is not a JSON object", where));

@@ -4,11 +4,12 @@
 
 #include <bit>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/tensor/half.h"
+#include "core/tensor/weight_format.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -56,7 +57,7 @@ class SafetensorsBuilder {
     return static_cast<std::uint16_t>(sign | (((bits & 0x7FFFFFFFU) - (112U << 23)) >> 13));
   }
 
-  nlohmann::json header_ = nlohmann::json::object();
+  Json header_ = Json::object();
   std::string data_;
 };
 

@@ -1,14 +1,15 @@
 #include "core/weights/write_safetensors.h"
 
-#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "json/json.h"
 
 namespace foretoken {
 
 Status WriteSafetensors(const std::filesystem::path& path,
                         const std::map<std::string, std::string>& metadata,
                         std::span<const SafetensorsEntry> entries, mode_t rights) {
-  nlohmann::ordered_json header = {{"__metadata__", metadata}};
+  Json header = {{"__metadata__", metadata}};
   std::size_t end = 0;
   for (const SafetensorsEntry& entry : entries) {
     const std::size_t begin = end;

@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/files/read_file.h"
 #include "base/files/temporary_testing.h"
 #include "core/tensor/half.h"
 #include "core/weights/safetensors.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -35,7 +35,7 @@ TEST(WriteSafetensors, IsReadAsItWasWritten) {
   const auto& b = file->holds.bytes.find("b")->second;
   EXPECT_EQ(std::memcmp(b.data.data(), bytes.data(), sizeof(bytes)), 0);
   const std::string whole = ReadFile(path.string()).value();
-  const auto header = nlohmann::json::parse(whole.substr(8, whole.find_last_of('}') - 7));
+  const auto header = Json::Parse(whole.substr(8, whole.find_last_of('}') - 7));
   EXPECT_EQ(header["__metadata__"]["layers"], "2,3");
 }
 

@@ -4,19 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "base/numbers/sha256.h"
 #include "base/result.h"
 #include "door/assembly/loaded_model.h"
 #include "door/assembly/replay.h"
 #include "foretoken/constraint.h"
+#include "json/json.h"
 #include "json/json_object.h"
 
 namespace foretoken {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 constexpr FinishReason kFinishReasons[] = {
@@ -50,9 +48,11 @@ Json ReceiptHead(const Receipt& receipt) {
   // there was anything else.
   if (receipt.kv != UsualKvFormat(receipt.precision)) json["kv"] = KvFormatName(receipt.kv);
   if (sampling.penalty_window >= 0) json["penalty_window"] = sampling.penalty_window;
-  if (receipt.adapter.empty()) return json;
-  json["adapter"] = receipt.adapter;
-  json["adapter_scale"] = receipt.adapter_scale;
+  if (!receipt.adapter.empty()) {
+    json["adapter"] = receipt.adapter;
+    json["adapter_scale"] = receipt.adapter_scale;
+  }
+  json.SortMembers();  // The chain begins with this text.
   return json;
 }
 
@@ -67,7 +67,7 @@ std::string ChainOf(const Receipt& receipt) {
 // Numbers that are written with all their digits, or refused.
 class Reader {
  public:
-  Reader(const nlohmann::json& json, const std::string& where, Status* status)
+  Reader(const Json& json, const std::string& where, Status* status)
       : object_(&json, where, status) {}
 
   JsonObject& object() { return object_; }
@@ -206,11 +206,12 @@ std::string FormatReceipt(const Receipt& receipt) {
   Json json = ReceiptHead(receipt);
   json["tokens"] = receipt.tokens;
   json["chain"] = receipt.chain;
+  json.SortMembers();
   return json.dump() + "\n";
 }
 
 Result<Receipt> ParseReceipt(std::string_view json, const std::string& where) {
-  const auto parsed = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto parsed = Json::Parse(json);
   if (!parsed.is_object()) return InvalidInput(fmt::format("{}: is no JSON object", where));
   Status status;
   Reader reader(parsed, where, &status);

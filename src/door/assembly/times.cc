@@ -21,7 +21,6 @@ namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 // Row counts and contexts that the planner starts from, and how long a table may take.
 // Kernels work on tiles of rows, so times have steps: with AVX2 a fifth row takes as long as an
@@ -268,7 +267,7 @@ void TimesCache::Refresh(const CostModel& learned, std::int64_t rounds) const {
 std::optional<TimesCache::Kept> TimesCache::ReadKept() const {
   const Result<std::string> text = ReadFile(path_, kMaxFileBytes);
   if (!text.ok()) return std::nullopt;
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto json = Json::Parse(*text);
   if (json.is_discarded()) return std::nullopt;
   Status status;
   JsonObject file(&json, path_.string(), &status);

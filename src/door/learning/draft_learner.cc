@@ -5,18 +5,17 @@
 
 #include <chrono>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/files/read_file.h"
 #include "base/files/replace_file.h"
 #include "door/assembly/make_engine.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr std::size_t kFileBytes = std::size_t{16} << 20;
 constexpr std::size_t kWaitingBytes = std::size_t{128} << 20;
@@ -30,7 +29,7 @@ fs::path InUseFile(const fs::path& folder) { return folder / "in-use.json"; }
 std::string CandidateInUse(const fs::path& folder) {
   const auto text = ReadFile(InUseFile(folder), kMostStateBytes);
   if (!text.ok()) return {};
-  const Json state = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const Json state = Json::Parse(*text);
   if (!state.is_object() || !state.contains("candidate") || !state["candidate"].is_string()) {
     return {};
   }

@@ -1,7 +1,8 @@
 #include "text/chat/gemma_call_reader.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
+#include "json/json.h"
+#include "json/json_events.h"
 
 #include "text/chat/text_kinds.h"
 
@@ -94,10 +95,8 @@ void GemmaCallReader::Bare(char c, PartList* parts) {
 void GemmaCallReader::EndWord(bool key, PartList* parts) {
   const std::string word = std::exchange(word_, {});
   if (word.empty()) return;
-  const bool json = !key && nlohmann::json::accept(word);
-  parts->Add(kArguments, json ? word
-                              : nlohmann::json(word).dump(
-                                    -1, ' ', false, nlohmann::json::error_handler_t::replace));
+  const bool json = !key && IsJson(word);
+  parts->Add(kArguments, json ? word : Json(word).dump());
 }
 
 bool GemmaCallReader::Finish(PartList*) { return called_; }

@@ -1,9 +1,9 @@
 #include "text/chat/json_call_reader.h"
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "json/json.h"
 #include "text/chat/text_kinds.h"
 
 namespace foretoken {
@@ -13,7 +13,7 @@ constexpr std::size_t kMaxBareName = 512;  // With what stands around it.
 
 // What a JSON string says; nothing where it is none.
 std::optional<std::string> StringOf(std::string_view json) {
-  const nlohmann::json parsed = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json parsed = Json::Parse(json);
   if (!parsed.is_string()) return std::nullopt;
   return parsed.get<std::string>();
 }

@@ -1,16 +1,15 @@
 #include "text/chat/tag_call_reader.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include "json/json.h"
+#include "json/json_events.h"
 
 #include "text/chat/text_kinds.h"
 
 namespace foretoken {
 namespace {
 
-std::string JsonString(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string JsonString(std::string_view text) { return Json(text).dump(); }
 
 }  // namespace
 
@@ -76,7 +75,7 @@ void TagCallReader::EndValue(PartList* parts) {
   // Values have lines of their own where no mark opens them.
   if (form_.value_open.empty() && value.starts_with('\n')) value.remove_prefix(1);
   if (form_.value_open.empty() && value.ends_with('\n')) value.remove_suffix(1);
-  const bool json = !IsString(key_) && nlohmann::json::accept(value);
+  const bool json = !IsString(key_) && IsJson(value);
   const ChatPart::Kind kind = ChatPart::Kind::kArguments;
   parts->Add(kind, any_ ? ", " : "{");
   parts->Add(kind, JsonString(key_) + ": ");
@@ -89,14 +88,13 @@ void TagCallReader::EndValue(PartList* parts) {
 bool TagCallReader::IsString(std::string_view key) const {
   const auto tool = std::ranges::find(tools_, name_, &ChatTool::name);
   if (tool == tools_.end() || tool->parameters.empty()) return false;
-  const nlohmann::json schema =
-      nlohmann::json::parse(tool->parameters, nullptr, /*allow_exceptions=*/false);
+  const Json schema = Json::Parse(tool->parameters);
   if (!schema.is_object()) return false;
   const auto properties = schema.find("properties");
   if (properties == schema.end() || !properties->is_object()) return false;
   const auto property = properties->find(key);
   return property != properties->end() && property->is_object() &&
-         property->value("type", nlohmann::json()) == "string";
+         property->value("type", Json()) == "string";
 }
 
 bool TagCallReader::Finish(PartList*) { return called_; }

@@ -16,8 +16,6 @@
 namespace foretoken::jinja {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr int kDeepestJson = 100;
 
 std::string EscapedUnit(std::uint32_t unit) { return fmt::format("\\u{:04x}", unit); }
@@ -138,16 +136,16 @@ Value FromJsonAt(Workspace* workspace, const Json& json, int depth) {
   if (depth > kDeepestJson) {
     return workspace->Fail(fmt::format("the inputs have more than {} levels", kDeepestJson));
   }
-  switch (json.type()) {
-    case Json::value_t::boolean:
+  switch (json.kind()) {
+    case Json::Kind::kBoolean:
       return json.get<bool>();
-    case Json::value_t::number_integer:
+    case Json::Kind::kInteger:
       return json.get<std::int64_t>();
-    case Json::value_t::number_float:
+    case Json::Kind::kFloat:
       return json.get<double>();
-    case Json::value_t::string:
-      return workspace->NewString(json.get_ref<const std::string&>(), /*from_input=*/true);
-    case Json::value_t::number_unsigned: {
+    case Json::Kind::kString:
+      return workspace->NewString(json.text(), /*from_input=*/true);
+    case Json::Kind::kUnsigned: {
       const auto number = json.get<std::uint64_t>();
       if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
         return static_cast<std::int64_t>(number);
@@ -155,14 +153,14 @@ Value FromJsonAt(Workspace* workspace, const Json& json, int depth) {
       return workspace->Fail(
           fmt::format("the inputs have the number {}, which is too large", number));
     }
-    case Json::value_t::array: {
+    case Json::Kind::kArray: {
       List* list = workspace->NewList();
       for (const Json& item : json) {
         if (!workspace->Push(list, FromJsonAt(workspace, item, depth + 1))) break;
       }
       return list;
     }
-    case Json::value_t::object: {
+    case Json::Kind::kObject: {
       Dict* dict = workspace->NewDict();
       for (const auto& [key, value] : json.items()) {
         const Value name = workspace->NewString(key, /*from_input=*/true);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include "json/json.h"
 
 #include "text/jinja/workspace.h"
 
@@ -20,6 +20,6 @@ struct JsonStyle {
 bool AppendJson(const Value& value, const JsonStyle& style, TextBuilder* builder);
 
 /// JSON as values. Its strings are input.
-Value FromJson(Workspace* workspace, const nlohmann::ordered_json& json);
+Value FromJson(Workspace* workspace, const Json& json);
 
 }  // namespace foretoken::jinja

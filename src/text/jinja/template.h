@@ -3,11 +3,11 @@
 #include <ctime>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "json/json.h"
 #include "text/jinja/text.h"
 #include "text/jinja/workspace.h"
 
@@ -19,7 +19,7 @@ struct SyntaxTree;
 struct Inputs {
   /// An object of variables that somebody sent: their strings are marked as input in what comes
   /// out.
-  nlohmann::ordered_json data = nlohmann::ordered_json::object();
+  Json data = Json::object();
   /// Variables that are the model's own, such as the spelling of its special tokens; `data` goes
   /// before them.
   std::map<std::string, std::string> own = {};

@@ -13,7 +13,6 @@ namespace foretoken::jinja {
 namespace {
 
 using ::testing::HasSubstr;
-using Json = nlohmann::ordered_json;
 
 Result<Text> TryRender(std::string_view source, const Json& data = Json::object(),
                        const Limits& limits = {}) {

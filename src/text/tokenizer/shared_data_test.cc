@@ -5,10 +5,10 @@
 #include <sentencepiece_processor.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/text/utf8.h"
+#include "json/json.h"
 #include "text/tokenizer/pair/vocabulary_match.h"
 #include "text/tokenizer/tokenizer_testing.h"
 
@@ -145,8 +145,7 @@ TEST_F(SharedData, Llama3Ranks) {
 TEST_F(SharedData, GoldenPrompts) {
   for (const char* name : {"demo-target", "demo-draft", "stories260K", "llama2xs-279K"}) {
     const std::filesystem::path directory = kShared / "models" / name;
-    const auto golden = nlohmann::json::parse(Slurp(directory / "golden.json"), nullptr,
-                                              /*allow_exceptions=*/false);
+    const auto golden = Json::Parse(Slurp(directory / "golden.json"));
     ASSERT_TRUE(golden.is_object()) << name;
     const auto tokenizer = MustLoad(directory);
     ASSERT_NE(tokenizer, nullptr);

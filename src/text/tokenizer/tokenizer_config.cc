@@ -10,13 +10,11 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
-
 /// The JSON object in `path`, or an empty object where there is no such file.
 Result<Json> ReadObject(const std::filesystem::path& path) {
   if (!FileExists(path)) return Json::object();
   FT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerFile(path, kMaxConfigFile));
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = Json::Parse(text);
   if (!json.is_object()) {
     return InvalidInput(fmt::format("{} is not a JSON object.", path.string()));
   }

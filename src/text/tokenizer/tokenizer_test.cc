@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include <nlohmann/json.hpp>
+#include "json/json.h"
 
 #include "base/files/temporary_testing.h"
 #include "foretoken/chat_format.h"
@@ -48,7 +48,7 @@ TEST(TokenizerLoad, FilesThatAreDirectories) {
 
 /// Writes vocab.json of all bytes and "he", merges.txt and a configuration.
 void WriteGpt2Folder(const TemporaryFolder& directory) {
-  nlohmann::json vocabulary;
+  Json vocabulary;
   for (int byte = 0; byte < 256; ++byte) {
     vocabulary[SpellBytes(std::string(1, static_cast<char>(byte)))] = byte;
   }
@@ -79,13 +79,13 @@ TEST(TokenizerLoad, VocabularyAndMerges) {
 TEST(TokenizerLoad, ChatTemplateFromAListOrAFile) {
   TemporaryFolder directory;
   WriteGpt2Folder(directory);
-  nlohmann::json config = {{"tokenizer_class", "GPT2Tokenizer"},
-                           {"added_tokens_decoder",
-                            {{"258", {{"content", "<|im_start|>"}, {"special", true}}},
-                             {"259", {{"content", "<|im_end|>"}, {"special", true}}}}},
-                           {"chat_template",
-                            {{{"name", "tool_use"}, {"template", "?"}},
-                             {{"name", "default"}, {"template", "<|im_start|>{{ bos_token }}"}}}}};
+  Json config = {{"tokenizer_class", "GPT2Tokenizer"},
+                 {"added_tokens_decoder",
+                  {{"258", {{"content", "<|im_start|>"}, {"special", true}}},
+                   {"259", {{"content", "<|im_end|>"}, {"special", true}}}}},
+                 {"chat_template",
+                  {{{"name", "tool_use"}, {"template", "?"}},
+                   {{"name", "default"}, {"template", "<|im_start|>{{ bos_token }}"}}}}};
   directory.Write("tokenizer_config.json", config.dump());
   EXPECT_EQ(*MustLoad(directory.path())->ChatText({}), "<|im_start|>");
   config["bos_token"] = "<|im_end|>";
@@ -119,14 +119,14 @@ TEST(TokenizerLoad, MarksOfGaps) {
   WriteGpt2Folder(directory);
   EXPECT_FALSE(FindFillMarks(*MustLoad(directory.path())).complete());
   const auto added = [](const char* content) {
-    return nlohmann::json{{"content", content}, {"special", true}};
+    return Json{{"content", content}, {"special", true}};
   };
-  nlohmann::json config = {{"tokenizer_class", "GPT2Tokenizer"},
-                           {"added_tokens_decoder",
-                            {{"258", added("<|fim_middle|>")},
-                             {"259", added("<|fim_prefix|>")},
-                             {"260", added("<|fim_suffix|>")},
-                             {"261", added("<|file_sep|>")}}}};
+  Json config = {{"tokenizer_class", "GPT2Tokenizer"},
+                 {"added_tokens_decoder",
+                  {{"258", added("<|fim_middle|>")},
+                   {"259", added("<|fim_prefix|>")},
+                   {"260", added("<|fim_suffix|>")},
+                   {"261", added("<|file_sep|>")}}}};
   directory.Write("tokenizer_config.json", config.dump());
   const FillMarks marks = FindFillMarks(*MustLoad(directory.path()));
   EXPECT_TRUE(marks.complete());
@@ -144,7 +144,7 @@ TEST(TokenizerLoad, ChatsWithToolsHaveATemplateOfTheirOwn) {
   ChatInput with_tools = chat;
   with_tools.tools = R"([{"type": "function", "function": {"name": "now"}}])";
   const std::string hermes(BuiltInChatTemplate("hermes").value());
-  nlohmann::json config = {
+  Json config = {
       {"tokenizer_class", "GPT2Tokenizer"},
       {"chat_template",
        {{{"name", "default"}, {"template", "<think></think>{{ messages[0].content }}"}},

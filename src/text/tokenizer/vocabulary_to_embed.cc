@@ -19,7 +19,6 @@ namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 using Type = EmbeddedVocabulary::Type;
 
 /// The parts of a folder's tokenizer, and what is made of them.
@@ -109,7 +108,7 @@ class FolderReader {
 
   Status ReadTokenizerJson(const fs::path& path) {
     FT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerFile(path, kMaxTokenizerFile));
-    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const Json json = Json::Parse(text);
     if (Flag(Field(Field(json, "model"), "byte_fallback"))) made_.model = "gemma4";
     for (const Json& merge : Field(Field(json, "model"), "merges")) {
       made_.merges.push_back(merge.is_string() ? Text(merge)

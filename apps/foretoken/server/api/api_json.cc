@@ -30,8 +30,8 @@ RequestStats Sum(std::span<const Ending> endings) {
   return sum;
 }
 
-OrderedJson ChatLogprob(const Tokenizer& tokenizer, const TokenLogprob& entry) {
-  OrderedJson bytes = OrderedJson::array();
+Json ChatLogprob(const Tokenizer& tokenizer, const TokenLogprob& entry) {
+  Json bytes = Json::array();
   for (const char byte : tokenizer.TokenBytes(entry.token)) {
     bytes.push_back(static_cast<std::uint8_t>(byte));
   }
@@ -42,9 +42,7 @@ OrderedJson ChatLogprob(const Tokenizer& tokenizer, const TokenLogprob& entry) {
 
 }  // namespace
 
-std::string Dump(const OrderedJson& json) {
-  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-}
+std::string Dump(const Json& json) { return json.dump(); }
 
 double ShortestNumber(float number) { return std::stod(fmt::format("{}", number)); }
 
@@ -80,13 +78,13 @@ std::string BoundedMessage(const ApiError& error) {
 
 std::string ErrorJson(const ApiError& error) {
   const auto or_null = [](const std::string& text) {
-    return text.empty() ? OrderedJson(nullptr) : OrderedJson(Shortened(text));
+    return text.empty() ? Json(nullptr) : Json(Shortened(text));
   };
-  const OrderedJson json = {{"error",
-                             {{"message", BoundedMessage(error)},
-                              {"type", error.type},
-                              {"param", or_null(error.param)},
-                              {"code", or_null(error.code)}}}};
+  const Json json = {{"error",
+                      {{"message", BoundedMessage(error)},
+                       {"type", error.type},
+                       {"param", or_null(error.param)},
+                       {"code", or_null(error.code)}}}};
   return Dump(json);
 }
 
@@ -122,25 +120,24 @@ std::string_view FinishName(FinishReason reason) {
   return "";
 }
 
-OrderedJson SpeculationJson(std::span<const Ending> endings, std::uint64_t seed) {
+Json SpeculationJson(std::span<const Ending> endings, std::uint64_t seed) {
   const RequestStats sum = Sum(endings);
   const int lookups = sum.lookups_partial + sum.lookups_full;
   const double hits = sum.hits_partial + sum.hits_full;
-  OrderedJson json = {
-      {"seed", seed},
-      {"mode", ModeName(endings.front().mode)},
-      {"rounds", sum.rounds},
-      {"draft_n", sum.proposed},
-      {"draft_n_accepted", sum.accepted},
-      {"acceptance_length", Rounded(sum.acceptance_length(), 1000)},
-      {"hit_rate", lookups == 0 ? OrderedJson(nullptr) : OrderedJson(hits / lookups)}};
+  Json json = {{"seed", seed},
+               {"mode", ModeName(endings.front().mode)},
+               {"rounds", sum.rounds},
+               {"draft_n", sum.proposed},
+               {"draft_n_accepted", sum.accepted},
+               {"acceptance_length", Rounded(sum.acceptance_length(), 1000)},
+               {"hit_rate", lookups == 0 ? Json(nullptr) : Json(hits / lookups)}};
   if (sum.lossy_rule == Lossy::kNone) return json;
   json["lossy"] = LossyName(sum.lossy_rule);
   json["lossy_n"] = sum.lossy;
   return json;
 }
 
-OrderedJson TimingsJson(std::span<const Ending> endings) {
+Json TimingsJson(std::span<const Ending> endings) {
   const RequestStats sum = Sum(endings);
   const int computed = sum.prompt_tokens - sum.cached_prompt_tokens;
   const double prompt_ms = Milliseconds(sum.first_token_ns - sum.submitted_ns);
@@ -183,7 +180,7 @@ void AppendElements(std::string_view elements, std::string* array) {
 
 std::string TokenLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts, bool ids) {
   const auto entry = [&](const TokenLogprob& of) {
-    OrderedJson json = ChatLogprob(tokenizer, of);
+    Json json = ChatLogprob(tokenizer, of);
     if (ids) json["id"] = of.token;
     return Dump(json);
   };
@@ -203,7 +200,7 @@ std::string TokenLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart>
   return text;
 }
 
-void AppendEvent(std::string_view name, const OrderedJson& json, std::string* out) {
+void AppendEvent(std::string_view name, const Json& json, std::string* out) {
   AppendEventText(name, Dump(json), out);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,12 +10,12 @@
 #include "apps/foretoken/server/api/burst.h"
 #include "base/result.h"
 #include "foretoken/tokenizer.h"
-#include "json/ordered_json.h"
+#include "json/json.h"
 
 namespace foretoken::server {
 
 /// The JSON as text; bytes that are not UTF-8 come out as U+FFFD.
-std::string Dump(const OrderedJson& json);
+std::string Dump(const Json& json);
 
 /// A prompt that has more tokens than fit. Agents shorten a chat where an error says this in the
 /// words of the API that they speak, so each door says it in its own.
@@ -70,13 +69,13 @@ std::string DecodeTokens(const Tokenizer& tokenizer, std::span<const Token> toke
 std::string_view FinishName(FinishReason reason);
 
 /// What the endings of all choices say of speculation: seed, mode, rounds and proposals.
-OrderedJson SpeculationJson(std::span<const Ending> endings, std::uint64_t seed);
+Json SpeculationJson(std::span<const Ending> endings, std::uint64_t seed);
 
 /// `timings` as llama.cpp has them.
-OrderedJson TimingsJson(std::span<const Ending> endings);
+Json TimingsJson(std::span<const Ending> endings);
 
 /// Adds a member to the text of an object: `value` is JSON that is text already, as what becomes
-/// long is from the beginning. As OrderedJson it would take ten times the memory.
+/// long is from the beginning. As Json it would take ten times the memory.
 void AppendMember(std::string_view name, std::string_view value, std::string* object);
 
 /// Appends elements to the text of an array: `elements` is the text of one, too.
@@ -88,7 +87,7 @@ std::string TokenLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart>
                           bool ids = false);
 
 /// One server-sent event with a name; `json` is its data.
-void AppendEvent(std::string_view name, const OrderedJson& json, std::string* out);
+void AppendEvent(std::string_view name, const Json& json, std::string* out);
 /// The same of JSON that is text already.
 void AppendEventText(std::string_view name, std::string_view json, std::string* out);
 

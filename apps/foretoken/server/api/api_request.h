@@ -141,7 +141,7 @@ struct ApiRequest {
   AdapterWish adapter;
   KeepWish keep;                     ///< kChat
   int slot = -1;                     ///< Which of llama.cpp's slots has the text; -1: any.
-  nlohmann::json repeated;           ///< Fields that the reply says again.
+  Json repeated;                     ///< Fields that the reply says again.
   std::vector<std::string> ignored;  ///< Fields that were sent and mean nothing here.
 
   /// The chat as it is at this moment.

@@ -9,8 +9,6 @@
 namespace foretoken::server {
 namespace {
 
-using Json = nlohmann::json;
-
 // A member that is text; nothing where it is not.
 std::optional<std::string> TextMember(const Json& object, const char* name) {
   const auto text = object.find(name);
@@ -25,7 +23,7 @@ bool ReadParts(FieldReader* fields, std::string_view name, std::span<const std::
   const Json* field = fields->Find(name);
   if (field == nullptr) return false;
   if (field->is_string()) {
-    *text = field->get_ref<const std::string&>();
+    *text = field->text();
     return true;
   }
   if (!field->is_array()) fields->Refuse(name, "a string or an array of text parts");

@@ -14,11 +14,10 @@ namespace foretoken::server {
 /// The types of parts that are text, in the APIs that have such parts.
 inline constexpr std::string_view kTextParts[] = {"text", "input_text", "output_text"};
 /// The `type` of a part of a content; empty where it says none.
-std::string PartType(const nlohmann::json& part);
+std::string PartType(const Json& part);
 /// The text of such a part: of one of the `types`, of a refusal, which is what an assistant said,
 /// of a document or a search's result that is given as text. Nothing where it is no text.
-std::optional<std::string> TextOfPart(const nlohmann::json& part,
-                                      std::span<const std::string_view> types);
+std::optional<std::string> TextOfPart(const Json& part, std::span<const std::string_view> types);
 /// Reads text: a string, or an array of parts with a `text` and one of the `types`. Whether the
 /// field is there.
 bool ReadTextField(FieldReader* fields, std::string_view name,

@@ -8,33 +8,28 @@
 #include <set>
 
 #include "base/text/utf8.h"
-#include "json/accepting_sax.h"
+#include "json/json_events.h"
 
 namespace foretoken::server {
 namespace {
 
-using Json = nlohmann::json;
-
 // Finds what is wrong with a JSON text: where it is none, too many brackets open at once, or a
 // member that an object has twice.
-class Complaint : public AcceptingSax {
+class Complaint : public JsonEvents {
  public:
   std::size_t position = 0;
   bool too_deep = false;
   std::optional<std::string> repeated;
 
-  bool start_object(std::size_t) override { return Open(); }
-  bool start_array(std::size_t) override { return Open(); }
-  bool key(string_t& name) override {
+  bool BeginObject() override { return Open(); }
+  bool BeginArray() override { return Open(); }
+  bool Name(std::string name) override {
     if (!names_.back().insert(name).second) repeated = name;
     return !repeated.has_value();
   }
-  bool end_object() override { return Close(); }
-  bool end_array() override { return Close(); }
-  bool parse_error(std::size_t at, const std::string&, const Json::exception&) override {
-    position = at;
-    return false;
-  }
+  bool EndObject() override { return Close(); }
+  bool EndArray() override { return Close(); }
+  void Wrong(std::size_t at, const char*) override { position = at; }
 
  private:
   bool Open() {
@@ -83,8 +78,8 @@ Result<Json> ParseJson(std::string_view text) {
   Complaint complaint;
   // The library takes a NUL for the end of the text, and what follows for nothing.
   const std::size_t nul = text.find('\0');
-  if (nul == std::string_view::npos && Json::sax_parse(text, &complaint)) {
-    return Json::parse(text, nullptr, false);
+  if (nul == std::string_view::npos && ReadJsonEvents(text, &complaint)) {
+    return Json::Parse(text);
   }
   if (nul != std::string_view::npos) complaint.position = nul + 1;
   if (complaint.too_deep) {

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "json/json.h"
 #include "json/json_object.h"
 
 namespace foretoken::server {
@@ -14,7 +14,7 @@ namespace foretoken::server {
 /// Parses a JSON text without exceptions; refuses what is nested deeper than `kMaxJsonDepth`, and
 /// objects that have a member twice.
 inline constexpr int kMaxJsonDepth = 64;
-Result<nlohmann::json> ParseJson(std::string_view text);
+Result<Json> ParseJson(std::string_view text);
 
 /// Mends what other systems write into JSON texts: takes a byte order mark off, and puts U+FFFD in
 /// the place of an escape that is half of a surrogate pair, as where a client cut a text within an
@@ -29,12 +29,12 @@ class FieldReader : public JsonObject {
   /// `name` is the object's own, as in "stream_options"; empty: the whole body. Fields that nobody
   /// knows enter `unknown`, or are refused where that is null or `strict`. What is known and left
   /// out enters it in any case.
-  FieldReader(const nlohmann::json& object, std::string name, Status* error,
+  FieldReader(const Json& object, std::string name, Status* error,
               std::vector<std::string>* unknown, bool strict = false);
   /// The reader of `object`, the field `name`.
-  FieldReader Inner(std::string_view name, const nlohmann::json& object) const;
+  FieldReader Inner(std::string_view name, const Json& object) const;
   /// The same, in which an unknown field is a mistake in any case: a wish that would be lost.
-  FieldReader InnerStrict(std::string_view name, const nlohmann::json& object) const;
+  FieldReader InnerStrict(std::string_view name, const Json& object) const;
 
   // Like those of JsonObject.
   bool Seed(std::string_view name, std::uint64_t* value);
@@ -61,7 +61,7 @@ class FieldReader : public JsonObject {
 template <typename Value, typename Read>
 Result<Value> ParseFields(std::string_view body, std::vector<std::string>* unknown,
                           const Read& read, bool strict = false) {
-  FT_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(body));
+  FT_ASSIGN_OR_RETURN(const Json json, ParseJson(body));
   Status error;
   FieldReader fields(json, "", &error, unknown, strict);
   Value value;

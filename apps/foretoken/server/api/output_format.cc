@@ -12,8 +12,6 @@
 namespace foretoken::server {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::size_t kMaxSchemaNameBytes = 64;
 
 // The first place from `at` on in a valid JSON text that is no white space.
@@ -53,7 +51,7 @@ std::string_view MemberText(std::string_view object, std::string_view name) {
     const std::size_t key_end = EndOfValue(object, key);
     const std::size_t value = SkipSpace(object, SkipSpace(object, key_end) + 1);
     const std::size_t value_end = EndOfValue(object, value);
-    const bool found = Json::parse(object.substr(key, key_end - key)) == name;
+    const bool found = Json::Parse(object.substr(key, key_end - key)) == name;
     if (found) return object.substr(value, value_end - value);
     at = SkipSpace(object, value_end) + 1;
   }
@@ -91,7 +89,7 @@ std::string ChoiceGrammar(const Json& texts) {
   for (const Json& text : texts) {
     if (grammar.back() == '"') grammar += " | ";
     grammar += '"';
-    for (const char c : text.get_ref<const std::string&>()) {
+    for (const char c : text.text()) {
       // Letters of other alphabets stay; what has a meaning of its own in the notation does not.
       const bool plain = c != '"' && c != '\\' && static_cast<unsigned char>(c) >= ' ';
       grammar += plain ? std::string(1, c) : fmt::format("\\x{:02X}", c);
@@ -103,7 +101,7 @@ std::string ChoiceGrammar(const Json& texts) {
 
 bool IsChoice(const Json& value) {
   return value.is_array() && !value.empty() && std::ranges::all_of(value, [](const Json& text) {
-           return text.is_string() && !text.get_ref<const std::string&>().empty();
+           return text.is_string() && !text.text().empty();
          });
 }
 
@@ -116,7 +114,7 @@ void ReadNotation(std::string_view body, std::span<const std::string_view> path,
     case FormatNotation::kSchema: {
       if (value.is_object()) return ReadSchemaField(body, path, fields, format);
       if (!value.is_string()) return fields->Refuse(name, "a JSON Schema, an object");
-      const auto& text = value.get_ref<const std::string&>();
+      const auto& text = value.text();
       if (text.empty()) return;  // As Ollama's clients have it for nothing.
       Result<std::string> grammar = text == "json" ? JsonObjectGrammar() : JsonSchemaGrammar(text);
       if (!grammar.ok()) return fields->Fail(name, grammar.error().message);
@@ -131,7 +129,7 @@ void ReadNotation(std::string_view body, std::span<const std::string_view> path,
       *format = {.grammar = ChoiceGrammar(value), .field = field};
       return;
     case FormatNotation::kGrammar:
-      if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
+      if (!value.is_string() || value.text().empty()) {
         return fields->Refuse(name, "a grammar, as in root ::= \"yes\" | \"no\"");
       }
       *format = {.grammar = value.get<std::string>(), .field = field};

@@ -25,7 +25,7 @@ constexpr char kSchema[] =
 
 TEST(OutputFormat, ASchemaInEveryFormThatServersHaveIsKeptTo) {
   const std::string schema = kSchema;
-  const std::string as_text = nlohmann::json(schema).dump();
+  const std::string as_text = Json(schema).dump();
   const std::string grammar = *JsonSchemaGrammar(schema);
   const std::pair<std::string, std::string> forms[] = {
       {R"({"response_format":{"type":"json_object","schema":)" + schema + "}}",

@@ -13,15 +13,13 @@
 namespace foretoken::server {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr std::size_t kMaxStops = 128;
 
 // Variables of the chat template; they go before those of the same name.
 void AddVariables(const Json& variables, ApiRequest* request) {
   std::string* const present = &request->chat.variables;
-  Json all = present->empty() ? Json::object() : Json::parse(*present);
+  Json all = present->empty() ? Json::object() : Json::Parse(*present);
   all.update(variables);
   *present = all.dump();
 }
@@ -180,17 +178,50 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
   return request;
 }
 
+namespace {
+
+// Keeps nothing of a body but what its member "model" is, if that is a string: bodies are long.
+class ModelName : public JsonEvents {
+ public:
+  std::string Take() { return std::move(name_); }
+
+  bool Value(Json value) override {
+    if (!is_next_) return true;
+    is_next_ = false;
+    name_ = value.is_string() ? std::move(value.text()) : std::string();
+    return true;
+  }
+  bool Name(std::string name) override {
+    is_next_ = depth_ == 1 && name == "model";
+    return true;
+  }
+  bool BeginObject() override { return Open(); }
+  bool BeginArray() override { return Open(); }
+  bool EndObject() override { return Close(); }
+  bool EndArray() override { return Close(); }
+
+ private:
+  bool Open() {
+    if (is_next_) name_.clear();
+    is_next_ = false;
+    ++depth_;
+    return true;
+  }
+  bool Close() {
+    --depth_;
+    return true;
+  }
+
+  int depth_ = 0;
+  bool is_next_ = false;  // What comes next is the model's.
+  std::string name_;
+};
+
+}  // namespace
+
 std::string ModelNamed(std::string_view body) {
-  using Event = Json::parse_event_t;
-  // Nothing is kept but the one member: bodies are long.
-  const auto keep = [](int depth, Event event, const Json& parsed) {
-    if (event == Event::object_start || event == Event::array_start) return depth == 0;
-    return event != Event::key || parsed == "model";
-  };
-  const Json named = Json::parse(body, keep, /*allow_exceptions=*/false);
-  if (!named.is_object()) return {};
-  const auto model = named.find("model");
-  return model != named.end() && model->is_string() ? model->get<std::string>() : std::string();
+  ModelName name;
+  return ReadJsonEvents(body, &name) ? name.Take() : std::string();
 }
 
 void ForEachMessage(FieldReader* body, std::string_view name,
@@ -230,7 +261,7 @@ void ReadMessages(FieldReader* body, std::string_view name, const MessageFields&
 }
 
 bool HasCalls(const ChatMessage& turn) {
-  return !turn.more.empty() && Json::parse(turn.more).contains("tool_calls");
+  return !turn.more.empty() && Json::Parse(turn.more).contains("tool_calls");
 }
 
 void ReadContinuation(FieldReader* body, std::string_view messages, ApiRequest* request) {
@@ -383,7 +414,7 @@ void ReadStopStrings(FieldReader* fields, std::string_view name, StopRules* stop
     return fields->Refuse(name, fmt::format("at most {} strings", kMaxStops));
   }
   for (const Json& item : list) {
-    if (!item.is_string() || item.get_ref<const std::string&>().empty()) {
+    if (!item.is_string() || item.text().empty()) {
       return fields->Refuse(name, "a string or an array of strings, none of them empty");
     }
     stop->stop_strings.push_back(item.get<std::string>());

@@ -10,12 +10,10 @@
 #include "apps/foretoken/server/api/request_fields.h"
 #include "base/numbers/sha256.h"
 #include "base/text/utf8.h"
-#include "json/ordered_json.h"
+#include "json/json.h"
 
 namespace foretoken::server {
 namespace {
-
-using Json = nlohmann::json;
 
 // The longest names are Anthropic's, of 128, and those that stand behind a namespace.
 constexpr std::size_t kMaxTools = 1024;
@@ -38,13 +36,13 @@ bool TakesNothing(const Json& schema) {
                                               "$id",     "$schema",    "$defs",   "definitions",
                                               "default", "examples",   "$comment"};
   return std::ranges::all_of(schema.items(), [&](const auto& member) {
-    return std::ranges::count(kOfNoMember, member.key()) > 0 ||
-           (member.key() == "required" && member.value() == Json::array());
+    return std::ranges::count(kOfNoMember, member.first) > 0 ||
+           (member.first == "required" && member.second == Json::array());
   });
 }
 
 // Adds the function as which a model is told of a tool; `function` is what its template reads.
-void AddFunction(ToolShape shape, bool strict, OrderedJson* function, FieldReader* fields,
+void AddFunction(ToolShape shape, bool strict, Json* function, FieldReader* fields,
                  ApiRequest* request) {
   const std::string name = FunctionName(shape.space, shape.name);
   (*function)["name"] = name;
@@ -55,7 +53,7 @@ void AddFunction(ToolShape shape, bool strict, OrderedJson* function, FieldReade
 
 // Reads the members of a function in the namespace `space`. `function` are they in the order that
 // they were written in, and become what the template reads.
-void ReadFunction(const std::string& space, OrderedJson* function, FieldReader* fields,
+void ReadFunction(const std::string& space, Json* function, FieldReader* fields,
                   ApiRequest* request) {
   ToolShape shape{.space = space};
   std::string description;
@@ -72,7 +70,7 @@ void ReadFunction(const std::string& space, OrderedJson* function, FieldReader* 
   AddFunction(std::move(shape), strict, function, fields, request);
 }
 
-OrderedJson ToolOfTemplate(OrderedJson function) {
+Json ToolOfTemplate(Json function) {
   return {{"type", "function"}, {"function", std::move(function)}};
 }
 
@@ -80,7 +78,7 @@ OrderedJson ToolOfTemplate(OrderedJson function) {
 // `all` as chat templates have it. A tool that is no function is left out.
 
 // {"type": "function", "function": {...}}
-void ReadTool(OrderedJson tool, FieldReader* fields, ApiRequest* request, OrderedJson* all) {
+void ReadTool(Json tool, FieldReader* fields, ApiRequest* request, Json* all) {
   std::string type = "function";
   fields->String("type", &type);
   if (type != "function") return fields->LeaveOut("type", type);
@@ -97,16 +95,14 @@ void ReadTool(OrderedJson tool, FieldReader* fields, ApiRequest* request, Ordere
 }
 
 // One of the old `functions`, which are what a tool has as its `function`.
-void ReadOldFunction(OrderedJson function, FieldReader* fields, ApiRequest* request,
-                     OrderedJson* all) {
+void ReadOldFunction(Json function, FieldReader* fields, ApiRequest* request, Json* all) {
   ReadFunction("", &function, fields, request);
   fields->Close();
   all->push_back(ToolOfTemplate(std::move(function)));
 }
 
 // A tool that takes a text; one that says in which form is left out, as that would not be held to.
-void ReadCustomTool(const std::string& space, FieldReader* fields, ApiRequest* request,
-                    OrderedJson* all) {
+void ReadCustomTool(const std::string& space, FieldReader* fields, ApiRequest* request, Json* all) {
   std::string form = "text";
   if (const Json* format = fields->Find("format"); format != nullptr) {
     fields->Inner("format", *format).String("type", &form);
@@ -118,17 +114,17 @@ void ReadCustomTool(const std::string& space, FieldReader* fields, ApiRequest* r
   fields->String("description", &description);
   fields->Has("defer_loading");
   fields->Close();
-  OrderedJson function = {{"name", ""}, {"description", description}};
+  Json function = {{"name", ""}, {"description", description}};
   function["parameters"] = NoParameters();
   function["parameters"]["properties"]["input"] = {{"type", "string"}};
-  function["parameters"]["required"] = OrderedJson::array({"input"});
+  function["parameters"]["required"] = Json::array({"input"});
   AddFunction(std::move(shape), false, &function, fields, request);
   all->push_back(ToolOfTemplate(std::move(function)));
 }
 
 // A tool as responses have it, in the namespace `space`: {"type": "function", ...}, or the like.
-void ReadFlatToolOf(const std::string& space, OrderedJson tool, FieldReader* fields,
-                    ApiRequest* request, OrderedJson* all) {
+void ReadFlatToolOf(const std::string& space, Json tool, FieldReader* fields, ApiRequest* request,
+                    Json* all) {
   std::string type;
   fields->String("type", &type);
   if (type == "custom") return ReadCustomTool(space, fields, request, all);
@@ -154,21 +150,21 @@ void ReadFlatToolOf(const std::string& space, OrderedJson tool, FieldReader* fie
   tool.erase("defer_loading");
   all->push_back(ToolOfTemplate(std::move(tool)));
 }
-void ReadFlatTool(OrderedJson tool, FieldReader* fields, ApiRequest* request, OrderedJson* all) {
+void ReadFlatTool(Json tool, FieldReader* fields, ApiRequest* request, Json* all) {
   ReadFlatToolOf("", std::move(tool), fields, request, all);
 }
 
 // Reads the field `name`, a list of tools, each by `read`.
 void ReadToolList(std::string_view body, std::string_view name,
-                  void (*read)(OrderedJson, FieldReader*, ApiRequest*, OrderedJson*),
-                  FieldReader* fields, ApiRequest* request) {
+                  void (*read)(Json, FieldReader*, ApiRequest*, Json*), FieldReader* fields,
+                  ApiRequest* request) {
   const Json* tools = fields->Find(name);
   if (tools == nullptr) return;
   if (!tools->is_array() || tools->size() > kMaxTools) {
     return fields->Refuse(name, fmt::format("an array of at most {} functions", kMaxTools));
   }
-  const OrderedJson ordered = ParseOrdered(body)[name];
-  OrderedJson all = OrderedJson::array();
+  const Json ordered = Json::Parse(body)[name];
+  Json all = Json::array();
   for (std::size_t i = 0; i < tools->size() && fields->ok(); ++i) {
     FieldReader tool = fields->Inner(fmt::format("{}[{}]", name, i), (*tools)[i]);
     read(ordered[i], &tool, request, &all);
@@ -236,9 +232,9 @@ void ReadAllowedTools(bool flat, FieldReader* fields, ApiRequest* request) {
     return std::ranges::count(names, name) > 0;
   };
   std::erase_if(request->tools, [&](const ChatTool& tool) { return !allowed(tool.name); });
-  OrderedJson told = OrderedJson::array();
+  Json told = Json::array();
   if (!request->tools.empty()) {
-    for (OrderedJson& tool : ParseOrdered(request->chat.tools)) {
+    for (Json& tool : Json::Parse(request->chat.tools)) {
       if (allowed(tool["function"]["name"])) told.push_back(std::move(tool));
     }
   }
@@ -302,7 +298,7 @@ std::string ReadArguments(FieldReader* fields) {
 }
 
 // The function of a call: {"name": ..., "arguments": ...}
-OrderedJson ReadCalledFunction(const std::string& id, FieldReader fields) {
+Json ReadCalledFunction(const std::string& id, FieldReader fields) {
   std::string name;
   if (!fields.String("name", &name)) fields.Refuse("name", "a string");
   const std::string arguments = ReadArguments(&fields);
@@ -311,7 +307,7 @@ OrderedJson ReadCalledFunction(const std::string& id, FieldReader fields) {
 }
 
 // One of an assistant's `tool_calls`.
-void ReadCall(FieldReader call, OrderedJson* out) {
+void ReadCall(FieldReader call, Json* out) {
   std::string id;
   std::string type = "function";
   call.String("id", &id);
@@ -336,21 +332,19 @@ void ReadCall(FieldReader call, OrderedJson* out) {
 
 }  // namespace
 
-OrderedJson NoParameters() {
-  return {
-      {"type", "object"}, {"properties", OrderedJson::object()}, {"additionalProperties", false}};
+Json NoParameters() {
+  return {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
 }
 
 std::string FunctionName(const std::string& space, const std::string& name) {
   return space.empty() ? name : fmt::format("{}__{}", space, name);
 }
 
-OrderedJson TemplateCall(const std::string& id, const std::string& name,
-                         const std::string& arguments) {
-  OrderedJson parsed = arguments;
-  if (arguments.empty()) parsed = OrderedJson::object();
+Json TemplateCall(const std::string& id, const std::string& name, const std::string& arguments) {
+  Json parsed = arguments;
+  if (arguments.empty()) parsed = Json::object();
   if (const Result<Json> checked = ParseJson(arguments); checked.ok() && checked->is_object()) {
-    parsed = ParseOrdered(arguments);
+    parsed = Json::Parse(arguments);
   }
   return {{"id", id},
           {"type", "function"},
@@ -365,7 +359,7 @@ void AddTool(ChatTool tool, FieldReader* fields, ApiRequest* request) {
   if (std::ranges::count(request->tools, tool.name, &ChatTool::name) > 0) {
     return fields->Fail("name", fmt::format("two of the tools are called '{}'", tool.name));
   }
-  if (TakesNothing(Json::parse(tool.parameters))) tool.parameters = NoParameters().dump();
+  if (TakesNothing(Json::Parse(tool.parameters))) tool.parameters = NoParameters().dump();
   request->tools.push_back(std::move(tool));
 }
 
@@ -408,7 +402,7 @@ void ReadFlatTools(std::string_view body, FieldReader* fields, ApiRequest* reque
 }
 
 void ReadToolsOfMessage(FieldReader* message, ChatMessage* turn) {
-  OrderedJson more = OrderedJson::object();
+  Json more = Json::object();
   std::string text;
   if (message->String("tool_call_id", &text)) more["tool_call_id"] = text;
   if (message->String("name", &text)) more["name"] = text;
@@ -417,7 +411,7 @@ void ReadToolsOfMessage(FieldReader* message, ChatMessage* turn) {
   if (message->String("reasoning_content", &text)) more["reasoning_content"] = text;
   if (const Json* calls = message->Find("tool_calls"); calls != nullptr && !calls->empty()) {
     if (!calls->is_array()) return message->Refuse("tool_calls", "an array of calls");
-    OrderedJson& read = more["tool_calls"] = OrderedJson::array();
+    Json& read = more["tool_calls"] = Json::array();
     for (std::size_t i = 0; i < calls->size() && message->ok(); ++i) {
       ReadCall(message->Inner(fmt::format("tool_calls[{}]", i), (*calls)[i]), &read);
     }
@@ -430,11 +424,11 @@ void ReadToolsOfMessage(FieldReader* message, ChatMessage* turn) {
 
 void NameToolAnswers(std::vector<ChatMessage>* messages) {
   // The names of functions, by the ids of calls.
-  std::unordered_map<std::string, OrderedJson> names;
+  std::unordered_map<std::string, Json> names;
   for (ChatMessage& message : *messages) {
     if (message.more.empty()) continue;
-    OrderedJson more = ParseOrdered(message.more);
-    for (const OrderedJson& call : more.value("tool_calls", OrderedJson::array())) {
+    Json more = Json::Parse(message.more);
+    for (const Json& call : more.value("tool_calls", Json::array())) {
       names[call["id"].get<std::string>()] = call["function"]["name"];
     }
     if (!more.contains("tool_call_id") || more.contains("name")) continue;

@@ -25,7 +25,7 @@ void MustCall(std::string_view name, FieldReader* fields, ApiRequest* request);
 void CallOnly(const std::string& function, std::string_view name, FieldReader* fields,
               ApiRequest* request);
 /// What a function takes that says nothing of its parameters: nothing.
-OrderedJson NoParameters();
+Json NoParameters();
 /// How a model is told of the function `name` in the namespace `space`, which may be empty.
 std::string FunctionName(const std::string& space, const std::string& name);
 
@@ -34,8 +34,7 @@ std::string FunctionName(const std::string& space, const std::string& name);
 void ReadToolsOfMessage(FieldReader* message, ChatMessage* turn);
 /// A call as chat templates read it: arguments are a string in requests and, where that is JSON,
 /// the object in templates.
-OrderedJson TemplateCall(const std::string& id, const std::string& name,
-                         const std::string& arguments);
+Json TemplateCall(const std::string& id, const std::string& name, const std::string& arguments);
 /// Gives the answers of tools that come without a name that of the function which was called.
 void NameToolAnswers(std::vector<ChatMessage>* messages);
 

@@ -10,12 +10,10 @@
 #include "apps/foretoken/server/api/request_fields.h"
 #include "apps/foretoken/server/api/tool_fields.h"
 #include "apps/foretoken/server/doors/anthropic_replies.h"
-#include "json/ordered_json.h"
+#include "json/json.h"
 
 namespace foretoken::server {
 namespace {
-
-using Json = nlohmann::json;
 
 // Whether a message's content has blocks other than text.
 bool HasBlocks(const Json& content) {
@@ -26,7 +24,7 @@ bool HasBlocks(const Json& content) {
 // A message of blocks, as turns of a chat: each result of a tool is one of its own.
 struct BlocksOf {
   std::string text;
-  OrderedJson more = OrderedJson::object();
+  Json more = Json::object();
   std::vector<ChatMessage> results;
 
   void AddThoughts(const std::string& thoughts) {
@@ -37,7 +35,7 @@ struct BlocksOf {
 
 // A call of one of the client's functions; `ordered` is the block with its members in the order
 // that they came in.
-void ReadToolUse(FieldReader* block, const OrderedJson& ordered, BlocksOf* read) {
+void ReadToolUse(FieldReader* block, const Json& ordered, BlocksOf* read) {
   std::string id;
   std::string name;
   block->String("id", &id);
@@ -62,7 +60,7 @@ void ReadToolResultBlock(FieldReader* block, BlocksOf* read) {
   read->results.push_back(std::move(result));
 }
 
-void ReadBlock(FieldReader block, const Json& json, const OrderedJson& ordered, BlocksOf* read) {
+void ReadBlock(FieldReader block, const Json& json, const Json& ordered, BlocksOf* read) {
   const std::string type = PartType(json);
   std::string text;
   SkipFields(&block, {"type", "cache_control"});
@@ -87,8 +85,7 @@ void ReadBlock(FieldReader block, const Json& json, const OrderedJson& ordered, 
   block.Close();
 }
 
-void ReadBlocks(FieldReader* message, const OrderedJson& ordered,
-                std::vector<ChatMessage>* messages) {
+void ReadBlocks(FieldReader* message, const Json& ordered, std::vector<ChatMessage>* messages) {
   std::string role;
   message->String("role", &role);
   if (role != "user" && role != "assistant" && role != "system") {
@@ -96,7 +93,7 @@ void ReadBlocks(FieldReader* message, const OrderedJson& ordered,
   }
   const Json* content = message->Find("content");
   BlocksOf read;
-  const OrderedJson& blocks = ordered["content"];
+  const Json& blocks = ordered["content"];
   for (std::size_t i = 0; i < content->size() && message->ok(); ++i) {
     ReadBlock(message->Inner(fmt::format("content[{}]", i), (*content)[i]), (*content)[i],
               blocks[i], &read);
@@ -110,7 +107,7 @@ void ReadBlocks(FieldReader* message, const OrderedJson& ordered,
 }
 
 // The field `messages`; `ordered` is the body.
-void ReadTurns(FieldReader* body, const OrderedJson& ordered, std::vector<ChatMessage>* messages) {
+void ReadTurns(FieldReader* body, const Json& ordered, std::vector<ChatMessage>* messages) {
   const auto turns = ordered.find("messages");
   ForEachMessage(body, "messages", [&](FieldReader* message, std::size_t i) {
     const Json* content = message->Find("content");
@@ -124,7 +121,7 @@ void ReadTurns(FieldReader* body, const OrderedJson& ordered, std::vector<ChatMe
 }
 
 // One of the tools, as chat templates have it; `ordered` is it with its members in order.
-OrderedJson ReadFunctionTool(FieldReader* fields, const OrderedJson& ordered, ApiRequest* request) {
+Json ReadFunctionTool(FieldReader* fields, const Json& ordered, ApiRequest* request) {
   std::string description;
   ChatTool tool;
   fields->String("name", &tool.name);
@@ -137,7 +134,7 @@ OrderedJson ReadFunctionTool(FieldReader* fields, const OrderedJson& ordered, Ap
     fields->Refuse("input_schema", "a JSON Schema, an object");
     return {};
   }
-  OrderedJson function = {{"name", tool.name}};
+  Json function = {{"name", tool.name}};
   if (!description.empty()) function["description"] = description;
   function["parameters"] = schema->empty() ? NoParameters() : ordered["input_schema"];
   tool.parameters = function["parameters"].dump();
@@ -147,12 +144,12 @@ OrderedJson ReadFunctionTool(FieldReader* fields, const OrderedJson& ordered, Ap
 }
 
 // `tools`, of which those of Anthropic's own are left out.
-void ReadAnthropicTools(FieldReader* body, const OrderedJson& ordered, ApiRequest* request) {
+void ReadAnthropicTools(FieldReader* body, const Json& ordered, ApiRequest* request) {
   const Json* tools = body->Find("tools");
   if (tools == nullptr || tools->empty()) return;
   if (!tools->is_array()) return body->Refuse("tools", "an array");
-  const OrderedJson& listed = ordered["tools"];
-  OrderedJson all = OrderedJson::array();
+  const Json& listed = ordered["tools"];
+  Json all = Json::array();
   for (std::size_t i = 0; i < tools->size() && body->ok(); ++i) {
     FieldReader fields = body->Inner(fmt::format("tools[{}]", i), (*tools)[i]);
     std::string type = "custom";
@@ -247,7 +244,7 @@ void ReadLastTurn(FieldReader* body, ApiRequest* request) {
 
 // The chat: `messages` and, before them, `system`, and the tools that may be called in it.
 void ReadAnthropicChat(std::string_view body, FieldReader* fields, ApiRequest* request) {
-  const OrderedJson ordered = ParseOrdered(body);
+  const Json ordered = Json::Parse(body);
   ReadSystem(fields, &request->chat.messages);
   ReadTurns(fields, ordered, &request->chat.messages);
   if (fields->ok()) ReadLastTurn(fields, request);

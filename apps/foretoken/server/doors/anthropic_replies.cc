@@ -5,7 +5,7 @@
 #include "apps/foretoken/server/api/chat_answer.h"
 #include "apps/foretoken/server/api/tool_fields.h"
 #include "apps/foretoken/server/doors/anthropic.h"
-#include "json/ordered_json.h"
+#include "json/json.h"
 
 namespace foretoken::server {
 namespace {
@@ -26,7 +26,7 @@ std::string_view StopReason(FinishReason reason, bool has_calls) {
 }
 
 // Tokens found in the prefix cache are counted apart from the input's others.
-OrderedJson Usage(int prompt_tokens, int cached, int output_tokens) {
+Json Usage(int prompt_tokens, int cached, int output_tokens) {
   return {{"input_tokens", prompt_tokens - cached},
           {"cache_creation_input_tokens", 0},
           {"cache_read_input_tokens", cached},
@@ -40,8 +40,8 @@ class MessageWriter final : public ReplyWriter {
 
   void Start(std::span<const std::string>, std::string* out) override {
     if (!request_.stream) return;
-    OrderedJson message = Message();
-    message["content"] = OrderedJson::array();
+    Json message = Message();
+    message["content"] = Json::array();
     message["usage"] = Usage(head_.prompt_tokens, 0, 0);
     AppendEvent("message_start", {{"type", "message_start"}, {"message", std::move(message)}}, out);
   }
@@ -56,13 +56,13 @@ class MessageWriter final : public ReplyWriter {
   void End(std::string* out) override {
     const RequestStats& stats = ending_.stats;
     const std::span<const Ending> endings(&ending_, 1);
-    OrderedJson end = {{"stop_reason", StopReason(ending_.reason, !answer_.calls.empty())},
-                       {"stop_sequence", nullptr}};
+    Json end = {{"stop_reason", StopReason(ending_.reason, !answer_.calls.empty())},
+                {"stop_sequence", nullptr}};
     if (stats.stop_string >= 0) {
       end["stop_sequence"] =
           request_.stop.stop_strings[static_cast<std::size_t>(stats.stop_string)];
     }
-    OrderedJson last;
+    Json last;
     if (request_.stream) {
       last["type"] = "message_delta";
       last["delta"] = std::move(end);
@@ -90,19 +90,19 @@ class MessageWriter final : public ReplyWriter {
 
  private:
   // What is known of it before its first token.
-  OrderedJson Message() const {
+  Json Message() const {
     return {{"id", head_.id},          {"type", "message"},  {"role", "assistant"},
             {"model", head_.model},    {"content", nullptr}, {"stop_reason", nullptr},
             {"stop_sequence", nullptr}};
   }
 
-  static OrderedJson TextBlock(const std::string& text) {
+  static Json TextBlock(const std::string& text) {
     return {{"type", "text"}, {"text", text}, {"citations", nullptr}};
   }
-  static OrderedJson ThinkingBlock(const std::string& text) {
+  static Json ThinkingBlock(const std::string& text) {
     return {{"type", "thinking"}, {"thinking", text}, {"signature", ""}};
   }
-  OrderedJson CallBlock(std::size_t call, const std::string& name, OrderedJson input) const {
+  Json CallBlock(std::size_t call, const std::string& name, Json input) const {
     return {{"type", "tool_use"},
             {"id", CallId(head_.id, 0, static_cast<int>(call))},
             {"name", name},
@@ -110,22 +110,22 @@ class MessageWriter final : public ReplyWriter {
   }
 
   // All of the answer, in blocks.
-  OrderedJson Content() const {
-    OrderedJson content = OrderedJson::array();
+  Json Content() const {
+    Json content = Json::array();
     if (!answer_.reasoning.empty()) content.push_back(ThinkingBlock(answer_.reasoning));
     if (!answer_.content.empty() || (answer_.calls.empty() && content.empty())) {
       content.push_back(TextBlock(answer_.content));
     }
     for (std::size_t i = 0; i < answer_.calls.size(); ++i) {
       const ChatAnswer::Call& call = answer_.calls[i];
-      OrderedJson input = ParseOrdered(call.arguments);
-      if (!input.is_object()) input = OrderedJson::object();  // Cut off.
+      Json input = Json::Parse(call.arguments);
+      if (!input.is_object()) input = Json::object();  // Cut off.
       content.push_back(CallBlock(i, call.name, std::move(input)));
     }
     return content;
   }
 
-  void OpenBlock(OrderedJson block, std::string* out) {
+  void OpenBlock(Json block, std::string* out) {
     CloseBlock(out);
     AppendEvent(
         "content_block_start",
@@ -151,12 +151,12 @@ class MessageWriter final : public ReplyWriter {
         return AppendDelta({{"type", "thinking_delta"}, {"thinking", part.text}}, out);
       case ChatPart::Kind::kCall:
         open_ = ChatPart::Kind::kArguments;  // The arguments belong to the same block.
-        return OpenBlock(CallBlock(calls_++, part.text, OrderedJson::object()), out);
+        return OpenBlock(CallBlock(calls_++, part.text, Json::object()), out);
       case ChatPart::Kind::kArguments:
         return AppendDelta({{"type", "input_json_delta"}, {"partial_json", part.text}}, out);
     }
   }
-  void AppendDelta(OrderedJson delta, std::string* out) const {
+  void AppendDelta(Json delta, std::string* out) const {
     AppendEvent(
         "content_block_delta",
         {{"type", "content_block_delta"}, {"index", blocks_ - 1}, {"delta", std::move(delta)}},

@@ -85,15 +85,15 @@ TEST(AnthropicDoor, AWholeReply) {
   const ApiRequest request =
       MustRead(AnthropicDoor(), AnthropicBody(R"(,"stop_sequences":["x","END"])"));
   const auto reply =
-      OrderedJson::parse(Answer(AnthropicDoor(), request, EndingBy(FinishReason::kStopString, 1)));
+      Json::Parse(Answer(AnthropicDoor(), request, EndingBy(FinishReason::kStopString, 1)));
   EXPECT_EQ(reply["id"], "msg_1");
   EXPECT_EQ(reply["type"], "message");
   EXPECT_EQ(reply["role"], "assistant");
   EXPECT_EQ(reply["content"],
-            OrderedJson::parse(R"([{"type":"text","text":"Hello\n","citations":null}])"));
+            Json::Parse(R"([{"type":"text","text":"Hello\n","citations":null}])"));
   EXPECT_EQ(reply["stop_reason"], "stop_sequence");
   EXPECT_EQ(reply["stop_sequence"], "END");
-  EXPECT_EQ(reply["usage"], OrderedJson::parse(R"({"input_tokens":3,
+  EXPECT_EQ(reply["usage"], Json::Parse(R"({"input_tokens":3,
       "cache_creation_input_tokens":0,"cache_read_input_tokens":4,"output_tokens":3})"));
 }
 
@@ -112,7 +112,7 @@ TEST(AnthropicDoor, AStreamNamesItsEventsInOrder) {
                                  "content_block_delta", "content_block_stop", "message_delta",
                                  "message_stop"));
   EXPECT_EQ(text, "Hello\n");
-  EXPECT_EQ(events[0].data["message"]["content"], OrderedJson::array());
+  EXPECT_EQ(events[0].data["message"]["content"], Json::array());
   EXPECT_EQ(events[0].data["message"]["usage"]["input_tokens"], 7);
   EXPECT_EQ(events[5].data["delta"]["stop_reason"], "model_context_window_exceeded");
   EXPECT_TRUE(events[5].data["delta"]["stop_sequence"].is_null());
@@ -131,7 +131,7 @@ TEST(AnthropicDoor, ToolsAreThoseOfTheTemplate) {
   EXPECT_TRUE(request.must_call && request.one_call);
   ASSERT_EQ(request.tools.size(), 2U);
   EXPECT_EQ(request.tools[0].parameters, R"({"type":"object","properties":{"b":{},"a":{}}})");
-  EXPECT_EQ(OrderedJson::parse(request.chat.tools)[0].dump(),
+  EXPECT_EQ(Json::Parse(request.chat.tools)[0].dump(),
             R"({"type":"function","function":{"name":"f","description":"d","parameters":)"
             R"({"type":"object","properties":{"b":{},"a":{}}}}})");
   const ApiRequest named =
@@ -202,7 +202,7 @@ TEST(AnthropicDoor, BlocksOfConversationsBegunElsewhere) {
   const std::vector<ChatMessage>& turns = request.chat.messages;
   ASSERT_EQ(turns.size(), 3U);
   EXPECT_EQ(turns[0].content, "Doc. T\nfound");
-  EXPECT_EQ(OrderedJson::parse(turns[1].more)["reasoning_content"], "A\nB");
+  EXPECT_EQ(Json::Parse(turns[1].more)["reasoning_content"], "A\nB");
   EXPECT_EQ(turns[2].content, "x[image left out: only text can be read here]");
   EXPECT_THAT(request.ignored, ElementsAre("messages[1].content[3].type=server_tool_use",
                                            "messages[1].content[4].type=web_search_tool_result",
@@ -259,26 +259,25 @@ std::string AnthropicAnswer(const ApiRequest& request) {
 }
 
 TEST(AnthropicDoor, AStreamOfBlocksComesToTheWholeReply) {
-  const auto whole =
-      OrderedJson::parse(AnthropicAnswer(MustRead(AnthropicDoor(), AnthropicBody(""))));
+  const auto whole = Json::Parse(AnthropicAnswer(MustRead(AnthropicDoor(), AnthropicBody(""))));
   EXPECT_EQ(whole["stop_reason"], "tool_use");
   ASSERT_EQ(whole["content"].size(), 4U);
   EXPECT_EQ(whole["content"][0]["thinking"], "Hm.");
   EXPECT_EQ(whole["content"][2]["input"].dump(), R"({"a":1})");
-  OrderedJson content = OrderedJson::array();
+  Json content = Json::array();
   std::string input;
   int open = 0;
   for (const NamedEvent& event :
        Events(AnthropicAnswer(MustRead(AnthropicDoor(), AnthropicBody(R"(,"stream":true)"))))) {
-    const OrderedJson& data = event.data;
+    const Json& data = event.data;
     if (event.name == "content_block_start") {
       EXPECT_EQ(data["index"], content.size());
       EXPECT_EQ(++open, 1);
       content.push_back(data["content_block"]);
       input.clear();
     } else if (event.name == "content_block_delta") {
-      OrderedJson& block = content.back();
-      const OrderedJson& delta = data["delta"];
+      Json& block = content.back();
+      const Json& delta = data["delta"];
       for (const char* name : {"text", "thinking"}) {
         if (delta.contains(name))
           block[name] = block[name].get<std::string>() + delta[name].get<std::string>();
@@ -286,7 +285,7 @@ TEST(AnthropicDoor, AStreamOfBlocksComesToTheWholeReply) {
       input += delta.value("partial_json", "");
     } else if (event.name == "content_block_stop") {
       EXPECT_EQ(--open, 0);
-      if (!input.empty()) content.back()["input"] = OrderedJson::parse(input);
+      if (!input.empty()) content.back()["input"] = Json::Parse(input);
     } else if (event.name == "message_delta") {
       EXPECT_EQ(data["delta"]["stop_reason"], "tool_use");
     }

@@ -66,7 +66,7 @@ inline std::string Answer(const Door& door, const ApiRequest& request, const End
 
 struct NamedEvent {
   std::string name;
-  OrderedJson data;
+  Json data;
 };
 
 /// The server-sent events of a stream, each with a name where the API gives them one.
@@ -80,7 +80,7 @@ inline std::vector<NamedEvent> Events(std::string_view stream) {
     const std::size_t data = event.find("data: ");
     std::string name;
     if (event.starts_with("event: ")) name = event.substr(7, data - 8);
-    events.push_back({std::move(name), OrderedJson::parse(event.substr(data + 6))});
+    events.push_back({std::move(name), Json::Parse(event.substr(data + 6))});
     stream.remove_prefix(end + 2);
   }
   return events;

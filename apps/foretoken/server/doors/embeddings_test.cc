@@ -71,7 +71,7 @@ TEST(EmbeddingsDoor, Replies) {
             R"("model":"m","usage":{"prompt_tokens":14,"total_tokens":14}})");
   // 00 00 00 3f, 00 00 80 be.
   EXPECT_EQ(
-      OrderedJson::parse(EmbeddingsAnswer(
+      Json::Parse(EmbeddingsAnswer(
           EmbeddingsDoor(), R"({"input":"a","encoding_format":"base64"})"))["data"][0]["embedding"],
       "AAAAPwAAgL4=");
   EXPECT_EQ(EmbeddingsAnswer(OllamaEmbedDoor(), R"({"input":["a","b"]})"),

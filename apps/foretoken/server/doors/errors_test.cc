@@ -10,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string SentenceOf(const Door& door, const PromptTooLong& prompt) {
-  const auto body = OrderedJson::parse(door.error(Refusal(prompt, std::string(door.prompt))));
+  const auto body = Json::Parse(door.error(Refusal(prompt, std::string(door.prompt))));
   return body["error"]["message"];
 }
 
@@ -27,7 +27,7 @@ TEST(Errors, APromptThatIsTooLongIsSaidInTheWordsOfTheApi) {
                   "a prompt may have 511 at most. Please reduce the length "
                   "of the " +
                   field + ".");
-    const auto error = OrderedJson::parse(door->error(Refusal(prompt, field)))["error"];
+    const auto error = Json::Parse(door->error(Refusal(prompt, field)))["error"];
     EXPECT_EQ(error["code"], "context_length_exceeded");
     EXPECT_EQ(error["param"], field);
   }

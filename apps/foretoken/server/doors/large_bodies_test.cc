@@ -56,7 +56,7 @@ TEST(LargeBodies, CallsOfOneTurn) {
   items += R"(,{"role":"user","content":"And?"})";
   const ApiRequest request = ReadSoon(ResponsesDoor(), R"({"input":[)" + items + "]}");
   ASSERT_EQ(request.chat.messages.size(), 3U);
-  const auto more = nlohmann::json::parse(request.chat.messages[1].more);
+  const auto more = Json::Parse(request.chat.messages[1].more);
   ASSERT_EQ(more["tool_calls"].size(), std::size_t{kCalls});
   EXPECT_EQ(more["tool_calls"][kCalls - 1]["function"]["arguments"]["n"], kCalls - 1);
 }

@@ -12,8 +12,6 @@
 namespace foretoken::server {
 namespace {
 
-using Json = nlohmann::json;
-
 // What completions and gaps have in common.
 void ReadLlamaCppCommon(std::string_view body, FieldReader* fields, ApiRequest* request) {
   request->kind = ApiKind::kCompletion;
@@ -148,9 +146,8 @@ class ContentWriter final : public ReplyWriter {
     *out += "data: " + json + "\n\n";
   }
 
-  OrderedJson Part(int index, const std::string& text, std::span<const TokenPart> parts,
-                   bool stop) const {
-    OrderedJson tokens = OrderedJson::array();
+  Json Part(int index, const std::string& text, std::span<const TokenPart> parts, bool stop) const {
+    Json tokens = Json::array();
     for (const TokenPart& part : parts) {
       if (request_.return_tokens) tokens.push_back(part.token);
     }
@@ -158,7 +155,7 @@ class ContentWriter final : public ReplyWriter {
   }
 
   // The text of a part, with the log-probabilities of its tokens where these are wanted.
-  std::string WithProbabilities(const OrderedJson& json, std::span<const TokenPart> parts) const {
+  std::string WithProbabilities(const Json& json, std::span<const TokenPart> parts) const {
     std::string text = Dump(json);
     if (request_.sampling.top_logprobs >= 0 && !parts.empty()) {
       AppendMember("completion_probabilities", TokenLogprobs(*tokenizer_, parts, /*ids=*/true),
@@ -167,7 +164,7 @@ class ContentWriter final : public ReplyWriter {
     return text;
   }
 
-  OrderedJson Settings() const {
+  Json Settings() const {
     const SamplingParams& sampling = request_.sampling;
     const int most = request_.stop.max_tokens;
     return {{"n_predict", most == 0 ? -1 : most},
@@ -191,7 +188,7 @@ class ContentWriter final : public ReplyWriter {
     const std::span<const Ending> endings(&choice.ending, 1);
     const RequestStats& stats = choice.ending.stats;
     const Stop stop = StopOf(request_, choice.ending);
-    OrderedJson json = Part(index, choice.text, choice.tokens, true);
+    Json json = Part(index, choice.text, choice.tokens, true);
     json.update({{"model", head_.model},
                  {"tokens_predicted", stats.output_tokens},
                  {"tokens_evaluated", stats.prompt_tokens},
@@ -239,9 +236,9 @@ std::string_view LlamaCppErrorType(const ApiError& error) {
 
 // A prompt that is too long is said in llama.cpp's words, and with its members.
 std::string LlamaCppErrorBody(const ApiError& error) {
-  OrderedJson inner = {{"code", error.status},
-                       {"message", BoundedMessage(error)},
-                       {"type", LlamaCppErrorType(error)}};
+  Json inner = {{"code", error.status},
+                {"message", BoundedMessage(error)},
+                {"type", LlamaCppErrorType(error)}};
   if (error.too_long.has_value()) {
     inner["message"] = fmt::format(
         "the request ({} tokens) exceeds the available context size ({} tokens, of which a prompt "

@@ -46,9 +46,9 @@ TEST(LlamaCppDoor, AWholeReply) {
   const ApiRequest request =
       MustRead(LlamaCppDoor(), R"({"prompt":"a","stop":["x","END"],"return_tokens":true})");
   const auto reply =
-      OrderedJson::parse(Answer(LlamaCppDoor(), request, EndingBy(FinishReason::kStopString, 1)));
+      Json::Parse(Answer(LlamaCppDoor(), request, EndingBy(FinishReason::kStopString, 1)));
   EXPECT_EQ(reply["content"], "Hello\n");
-  EXPECT_EQ(reply["tokens"], OrderedJson::array({5, 5}));
+  EXPECT_EQ(reply["tokens"], Json::array({5, 5}));
   EXPECT_EQ(reply["stop"], true);
   EXPECT_EQ(reply["stop_type"], "word");
   EXPECT_EQ(reply["stopping_word"], "END");
@@ -63,10 +63,10 @@ TEST(LlamaCppDoor, AWholeReply) {
 TEST(LlamaCppDoor, SeveralPromptsAreAnsweredByAnArray) {
   const ApiRequest request = MustRead(LlamaCppDoor(), R"({"prompt":["a","b"]})");
   const auto reply =
-      OrderedJson::parse(Answer(LlamaCppDoor(), request, EndingBy(FinishReason::kMaxTokens)));
+      Json::Parse(Answer(LlamaCppDoor(), request, EndingBy(FinishReason::kMaxTokens)));
   ASSERT_EQ(reply.size(), 2U);
   EXPECT_EQ(reply[0]["stop_type"], "limit");
-  EXPECT_EQ(reply[0]["tokens"], OrderedJson::array());
+  EXPECT_EQ(reply[0]["tokens"], Json::array());
   EXPECT_EQ(reply[1]["index"], 1);
 }
 
@@ -76,7 +76,7 @@ TEST(LlamaCppDoor, AStreamEndsWithAnEmptyPart) {
       Events(Answer(LlamaCppDoor(), request, EndingBy(FinishReason::kEndOfSequence)));
   ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[0].data["content"], "Hel");
-  EXPECT_EQ(events[0].data["tokens"], OrderedJson::array({5}));
+  EXPECT_EQ(events[0].data["tokens"], Json::array({5}));
   EXPECT_EQ(events[1].data["stop"], false);
   EXPECT_EQ(events[2].data["content"], "");
   EXPECT_EQ(events[2].data["stop"], true);

@@ -9,12 +9,10 @@
 #include "apps/foretoken/server/api/request_fields.h"
 #include "apps/foretoken/server/api/tool_fields.h"
 #include "foretoken/json_schema.h"
-#include "json/ordered_json.h"
+#include "json/json.h"
 
 namespace foretoken::server {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int kMaxPredict = 1 << 30;
 
@@ -81,7 +79,7 @@ void ReadOllamaCommon(std::string_view body, FieldReader* fields, ApiRequest* re
 // An assistant's calls, whose arguments are objects; a tool's answer says whose it is by name.
 void ReadMoreOfOllamaMessage(FieldReader* message, ChatMessage* turn) {
   MustBeEmpty(message, "images", "this server reads text only");
-  OrderedJson more = OrderedJson::object();
+  Json more = Json::object();
   std::string text;
   if (message->String("tool_name", &text)) more["name"] = text;
   if (message->String("tool_call_id", &text)) more["tool_call_id"] = text;
@@ -104,8 +102,7 @@ void ReadMoreOfOllamaMessage(FieldReader* message, ChatMessage* turn) {
     inner.Close();
     call.Close();
     more["tool_calls"].push_back(
-        {{"type", "function"},
-         {"function", {{"name", text}, {"arguments", OrderedJson(*arguments)}}}});
+        {{"type", "function"}, {"function", {{"name", text}, {"arguments", Json(*arguments)}}}});
   }
   if (!more.empty()) turn->more = Dump(more);
 }
@@ -187,7 +184,7 @@ class LineWriter final : public ReplyWriter {
   void End(std::string* out) override {
     const RequestStats& stats = ending_.stats;
     const std::span<const Ending> endings(&ending_, 1);
-    OrderedJson line = Line(answer_, true);
+    Json line = Line(answer_, true);
     line["done_reason"] = FinishName(ending_.reason);
     line["total_duration"] = stats.finished_ns - stats.submitted_ns;
     line["load_duration"] = 0;
@@ -227,26 +224,26 @@ class LineWriter final : public ReplyWriter {
     return whole;
   }
 
-  static OrderedJson CallsJson(const ChatAnswer& answer) {
-    OrderedJson calls = OrderedJson::array();
+  static Json CallsJson(const ChatAnswer& answer) {
+    Json calls = Json::array();
     for (const ChatAnswer::Call& call : answer.calls) {
-      OrderedJson arguments = ParseOrdered(call.arguments);
-      if (!arguments.is_object()) arguments = OrderedJson::object();  // Cut off.
+      Json arguments = Json::Parse(call.arguments);
+      if (!arguments.is_object()) arguments = Json::object();  // Cut off.
       calls.push_back({{"function", {{"name", call.name}, {"arguments", std::move(arguments)}}}});
     }
     return calls;
   }
 
-  static void AppendLine(const OrderedJson& line, std::string_view logprobs, std::string* out) {
+  static void AppendLine(const Json& line, std::string_view logprobs, std::string* out) {
     std::string text = Dump(line);
     if (logprobs != "[]") AppendMember("logprobs", logprobs, &text);
     *out += text;
   }
 
-  OrderedJson Line(const ChatAnswer& answer, bool done) const {
-    OrderedJson line = {{"model", head_.model}, {"created_at", OllamaTime(head_.created)}};
+  Json Line(const ChatAnswer& answer, bool done) const {
+    Json line = {{"model", head_.model}, {"created_at", OllamaTime(head_.created)}};
     if (chat_) {
-      OrderedJson& message = line["message"] = {{"role", "assistant"}, {"content", answer.content}};
+      Json& message = line["message"] = {{"role", "assistant"}, {"content", answer.content}};
       if (!answer.reasoning.empty()) message["thinking"] = answer.reasoning;
       if (!answer.calls.empty()) message["tool_calls"] = CallsJson(answer);
     } else {

@@ -9,11 +9,11 @@
 #include "apps/foretoken/server/api/request_fields.h"
 #include "apps/foretoken/server/doors/ollama.h"
 #include "base/text/parse_number.h"
+#include "json/json_events.h"
 
 namespace foretoken::server {
 namespace {
 
-using Json = nlohmann::json;
 using Nanoseconds = std::chrono::nanoseconds;
 
 constexpr double kLongest = 10 * 365.0 * 24 * 3600 * 1e9;  // More is for ever.
@@ -24,14 +24,53 @@ std::optional<Nanoseconds> Duration(double nanoseconds) {
   return Nanoseconds(std::llround(nanoseconds));
 }
 
+// Makes the outline of a body.
+class OutlineReader : public JsonEvents {
+ public:
+  Json Take() { return std::move(root_); }
+
+  bool Value(Json value) override {
+    Add(std::move(value));
+    return true;
+  }
+  bool Name(std::string name) override {
+    if (depth_ == 1) name_ = std::move(name);
+    return true;
+  }
+  bool BeginObject() override { return Open(Json::object()); }
+  bool BeginArray() override { return Open(Json::array()); }
+  bool EndObject() override { return Close(); }
+  bool EndArray() override { return Close(); }
+
+ private:
+  bool Open(Json value) {
+    Add(std::move(value));
+    ++depth_;
+    return true;
+  }
+  bool Close() {
+    --depth_;
+    return true;
+  }
+  void Add(Json value) {
+    if (depth_ == 0) root_ = std::move(value);
+    if (depth_ == 1 && root_.is_object()) root_[name_] = std::move(value);
+    if (depth_ == 1 && root_.is_array()) root_.push_back(std::move(value));
+    if (depth_ != 2) return;
+    Json& list = root_.back();
+    if (root_.is_object() && root_[name_].is_array()) root_[name_].push_back(nullptr);
+    if (root_.is_array() && list.is_array()) list.push_back(nullptr);
+  }
+
+  int depth_ = 0;
+  Json root_;
+  std::string name_;
+};
+
 // A body's own members; of lists only how many elements they have, of objects nothing.
 Json Outline(std::string_view body) {
-  using Event = Json::parse_event_t;
-  const auto keep = [](int depth, Event event, Json& parsed) {
-    if (depth == 2 && event == Event::value) parsed = nullptr;
-    return depth < 2 || (depth == 2 && event != Event::key);
-  };
-  return Json::parse(body, keep, /*allow_exceptions=*/false);
+  OutlineReader outline;
+  return ReadJsonEvents(body, &outline) ? outline.Take() : Json::Discarded();
 }
 
 bool IsEmpty(const Json& body, const char* name) {
@@ -94,12 +133,12 @@ Result<OllamaKeeping> ReadOllamaKeeping(std::string_view body) {
       "keep_alive");
 }
 
-OrderedJson OllamaNothingAsked(const Door& door, std::string_view model, std::string_view reason,
-                               std::int64_t now) {
-  if (door.path == "/api/embeddings") return {{"embedding", OrderedJson::array()}};
-  OrderedJson reply = {{"model", model}};
+Json OllamaNothingAsked(const Door& door, std::string_view model, std::string_view reason,
+                        std::int64_t now) {
+  if (door.path == "/api/embeddings") return {{"embedding", Json::array()}};
+  Json reply = {{"model", model}};
   if (door.path == "/api/embed") {
-    reply["embeddings"] = OrderedJson::array();
+    reply["embeddings"] = Json::array();
     return reply;
   }
   reply["created_at"] = OllamaTime(now);

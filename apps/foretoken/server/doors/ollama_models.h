@@ -30,7 +30,7 @@ Result<OllamaKeeping> ReadOllamaKeeping(std::string_view body);
 std::optional<std::chrono::nanoseconds> ParseOllamaDuration(std::string_view text);
 
 /// The answer of `door` to a request that asks nothing; `reason`: "load" or "unload".
-OrderedJson OllamaNothingAsked(const Door& door, std::string_view model, std::string_view reason,
-                               std::int64_t now);
+Json OllamaNothingAsked(const Door& door, std::string_view model, std::string_view reason,
+                        std::int64_t now);
 
 }  // namespace foretoken::server

@@ -73,13 +73,13 @@ TEST(OllamaModels, HowLongAModelStays) {
 
 TEST(OllamaModels, WhoAsksNothingIsAnsweredInTheFormOfTheDoor) {
   constexpr std::int64_t kNow = 1'700'000'000;
-  const OrderedJson chat = OllamaNothingAsked(OllamaChatDoor(), "m", "load", kNow);
+  const Json chat = OllamaNothingAsked(OllamaChatDoor(), "m", "load", kNow);
   EXPECT_EQ(chat["model"], "m");
   EXPECT_EQ(chat["created_at"], "2023-11-14T22:13:20Z");
   EXPECT_EQ(chat["message"]["content"], "");
   EXPECT_EQ(chat["done"], true);
   EXPECT_EQ(chat["done_reason"], "load");
-  const OrderedJson text = OllamaNothingAsked(OllamaGenerateDoor(), "m", "unload", kNow);
+  const Json text = OllamaNothingAsked(OllamaGenerateDoor(), "m", "unload", kNow);
   EXPECT_EQ(text["response"], "");
   EXPECT_EQ(text["done_reason"], "unload");
   EXPECT_EQ(Dump(OllamaNothingAsked(OllamaEmbedDoor(), "m", "load", kNow)),

@@ -83,9 +83,9 @@ TEST(OllamaDoor, RefusesWhatItCannotHonour) {
 TEST(OllamaDoor, AStreamIsLines) {
   const ApiRequest request = MustRead(OllamaChatDoor(), std::string(kChat) + "}");
   const std::string out = Answer(OllamaChatDoor(), request, EndingBy(FinishReason::kMaxTokens));
-  std::vector<OrderedJson> lines;
+  std::vector<Json> lines;
   for (std::size_t at = 0; at < out.size(); at = out.find('\n', at) + 1) {
-    lines.push_back(OrderedJson::parse(out.substr(at, out.find('\n', at) - at)));
+    lines.push_back(Json::Parse(out.substr(at, out.find('\n', at) - at)));
   }
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0]["message"]["content"], "Hel");
@@ -104,8 +104,8 @@ TEST(OllamaDoor, AStreamIsLines) {
 
 TEST(OllamaDoor, AWholeReply) {
   const ApiRequest request = MustRead(OllamaGenerateDoor(), R"({"prompt":"Hi","stream":false})");
-  const auto reply = OrderedJson::parse(
-      Answer(OllamaGenerateDoor(), request, EndingBy(FinishReason::kEndOfSequence)));
+  const auto reply =
+      Json::Parse(Answer(OllamaGenerateDoor(), request, EndingBy(FinishReason::kEndOfSequence)));
   EXPECT_EQ(reply["response"], "Hello\n");
   EXPECT_EQ(reply["done_reason"], "stop");
   EXPECT_FALSE(reply.contains("message"));

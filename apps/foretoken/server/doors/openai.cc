@@ -14,7 +14,6 @@
 namespace foretoken::server {
 namespace {
 
-using Json = nlohmann::json;
 constexpr int kDefaultCompletionTokens = 16;  // As OpenAI has it.
 
 // What a message of a chat may have besides its role and content.

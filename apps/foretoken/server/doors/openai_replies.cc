@@ -37,7 +37,7 @@ std::string CompletionLogprobs(const Tokenizer& tokenizer, std::span<const Token
       continue;
     }
     append(&token_logprobs, Dump(FiniteLogprob(part.logprobs.front().logprob)));
-    OrderedJson top = OrderedJson::object();
+    Json top = Json::object();
     for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
       // The likeliest of tokens that read alike stays.
       top.emplace(TokenText(tokenizer, part.logprobs[i].token),
@@ -61,8 +61,7 @@ void ShareText(const Tokenizer& tokenizer, std::string_view text, std::vector<To
 }
 
 // `usage`, with what speculation did. `endings` are those of all choices.
-OrderedJson UsageJson(const ApiRequest& request, std::span<const Ending> endings,
-                      std::uint64_t seed) {
+Json UsageJson(const ApiRequest& request, std::span<const Ending> endings, std::uint64_t seed) {
   const int n = request.n;
   int prompt_tokens = 0;  // Choices of one prompt share it.
   int output_tokens = 0;
@@ -70,12 +69,12 @@ OrderedJson UsageJson(const ApiRequest& request, std::span<const Ending> endings
     if (i % static_cast<std::size_t>(n) == 0) prompt_tokens += endings[i].stats.prompt_tokens;
     output_tokens += endings[i].stats.output_tokens;
   }
-  OrderedJson usage = {
+  Json usage = {
       {"prompt_tokens", prompt_tokens},
       {"completion_tokens", output_tokens},
       {"total_tokens", prompt_tokens + output_tokens},
       {"prompt_tokens_details", {{"cached_tokens", endings.front().stats.cached_prompt_tokens}}}};
-  const OrderedJson speculation = SpeculationJson(endings, seed);
+  const Json speculation = SpeculationJson(endings, seed);
   usage.update(speculation);
   if (!request.prediction.empty()) {
     const int accepted = speculation["draft_n_accepted"];
@@ -106,16 +105,16 @@ struct IdentifiedCall {
   std::string_view name;
   std::string_view arguments;
 };
-OrderedJson CallJson(const IdentifiedCall& call) {
+Json CallJson(const IdentifiedCall& call) {
   return {{"id", call.id},
           {"type", "function"},
           {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
 }
 
 // The message of choice `choice` of the reply `id`.
-OrderedJson MessageJson(const ApiRequest& request, const ChatAnswer& answer, const std::string& id,
-                        int choice) {
-  OrderedJson message = {{"role", "assistant"}, {"content", answer.content}, {"refusal", nullptr}};
+Json MessageJson(const ApiRequest& request, const ChatAnswer& answer, const std::string& id,
+                 int choice) {
+  Json message = {{"role", "assistant"}, {"content", answer.content}, {"refusal", nullptr}};
   if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
   if (answer.calls.empty()) return message;
   if (answer.content.empty()) message["content"] = nullptr;
@@ -124,7 +123,7 @@ OrderedJson MessageJson(const ApiRequest& request, const ChatAnswer& answer, con
     message["function_call"] = {{"name", call.name}, {"arguments", call.arguments}};
     return message;
   }
-  OrderedJson& calls = message["tool_calls"] = OrderedJson::array();
+  Json& calls = message["tool_calls"] = Json::array();
   for (std::size_t i = 0; i < answer.calls.size(); ++i) {
     const ChatAnswer::Call& call = answer.calls[i];
     calls.push_back(CallJson({CallId(id, choice, static_cast<int>(i)), call.name, call.arguments}));
@@ -158,7 +157,7 @@ class EventWriter : public ReplyWriter {
   void Close(std::string_view finish, std::string_view extra, std::string* out) const;
   void AppendTrace(const Burst& burst, std::string* out) const;
   void AppendBurst(const Burst& burst, std::string* out);
-  OrderedJson DeltaOf(const ChatPart& part, int choice);
+  Json DeltaOf(const ChatPart& part, int choice);
 
   const ApiRequest& request_;
   const std::string id_;
@@ -212,7 +211,7 @@ EventWriter::EventWriter(const ApiRequest& request, ReplyHead head, const Tokeni
       endings_(static_cast<std::size_t>(request.choices())),
       calls_(static_cast<std::size_t>(request.choices())),
       tokens_(static_cast<std::size_t>(request.choices())) {
-  const OrderedJson opening = {
+  const Json opening = {
       {"id", head.id},
       {"object", request_.kind == ApiKind::kChat ? "chat.completion.chunk" : "text_completion"},
       {"created", head.created},
@@ -287,7 +286,7 @@ void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
 }
 
 // What a part adds to a choice's message.
-OrderedJson EventWriter::DeltaOf(const ChatPart& part, int choice) {
+Json EventWriter::DeltaOf(const ChatPart& part, int choice) {
   int& calls = calls_[static_cast<std::size_t>(choice)];
   switch (part.kind) {
     case ChatPart::Kind::kContent:
@@ -299,14 +298,14 @@ OrderedJson EventWriter::DeltaOf(const ChatPart& part, int choice) {
         ++calls;
         return {{"function_call", {{"name", part.text}, {"arguments", ""}}}};
       }
-      OrderedJson call = CallJson({CallId(id_, choice, calls), part.text, ""});
+      Json call = CallJson({CallId(id_, choice, calls), part.text, ""});
       call["index"] = calls++;
-      return {{"tool_calls", OrderedJson::array({std::move(call)})}};
+      return {{"tool_calls", Json::array({std::move(call)})}};
     }
     case ChatPart::Kind::kArguments: {
       if (request_.old_calls) return {{"function_call", {{"arguments", part.text}}}};
-      const OrderedJson more = {{"index", calls - 1}, {"function", {{"arguments", part.text}}}};
-      return {{"tool_calls", OrderedJson::array({more})}};
+      const Json more = {{"index", calls - 1}, {"function", {{"arguments", part.text}}}};
+      return {{"tool_calls", Json::array({more})}};
     }
   }
   return {};
@@ -326,10 +325,10 @@ void EventWriter::AppendBurst(const Burst& burst, std::string* out) {
   if (receipt_) std::ranges::move(TokensOf(burst.tokens), std::back_inserter(tokens_[choice]));
   std::string trace;
   if (burst.round.has_value()) AppendTrace(burst, &trace);
-  std::vector<OrderedJson> deltas;
+  std::vector<Json> deltas;
   for (const ChatPart& part : burst.parts) deltas.push_back(DeltaOf(part, burst.choice));
   if (deltas.empty()) deltas.push_back({{"content", ""}});
-  for (const OrderedJson& delta : deltas) {
+  for (const Json& delta : deltas) {
     Open(burst.choice, out);
     *out += chat ? "\"delta\":" + Dump(delta) : "\"text\":" + Dump(burst.text);
     *out += std::exchange(logprobs, ",\"logprobs\":null");
@@ -425,7 +424,7 @@ void ReplyBuilder::End(std::string* out) {
 std::string ReplyBuilder::ChoiceText(int index) const {
   const Choice& choice = choices_[static_cast<std::size_t>(index)];
   const Ending& ending = endings_[static_cast<std::size_t>(index)];
-  OrderedJson said = {{"index", index}};
+  Json said = {{"index", index}};
   if (request_.kind == ApiKind::kChat) {
     said["message"] = MessageJson(request_, choice.answer, head_.id, index);
   } else {

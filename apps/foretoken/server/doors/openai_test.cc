@@ -331,14 +331,14 @@ TEST(OpenAi, CallsAndTheirAnswersAreTurns) {
                R"({"role":"tool","tool_call_id":"1","content":"x"}]})");
   const std::vector<ChatMessage>& turns = request.chat.messages;
   ASSERT_EQ(turns.size(), 3U);
-  const OrderedJson call = OrderedJson::parse(turns[1].more);
+  const Json call = Json::Parse(turns[1].more);
   EXPECT_EQ(call["reasoning_content"], "Hm.");
   // Templates read arguments as an object, with its members in their order.
   EXPECT_EQ(call["tool_calls"][0]["function"].dump(), R"({"name":"f","arguments":{"b":1,"a":[]}})");
   EXPECT_EQ(call["tool_calls"][1]["function"]["arguments"], "no json");
   EXPECT_EQ(turns[2].role, "tool");
   EXPECT_EQ(turns[2].content, "x");
-  EXPECT_EQ(OrderedJson::parse(turns[2].more)["name"], "f");
+  EXPECT_EQ(Json::Parse(turns[2].more)["name"], "f");
   ExpectRefused(ChatDoor(), R"({"messages":[{"role":"assistant","tool_calls":[{"id":"1"}]}]})",
                 "messages[0].tool_calls[0].type", "\"function\"");
 }
@@ -364,10 +364,10 @@ std::string OpenAiAnswer(const ApiRequest& request, std::vector<Burst> bursts) {
 }
 
 TEST(OpenAi, CallsInAWholeReply) {
-  const OrderedJson reply = OrderedJson::parse(OpenAiAnswer({}, OpenAiCallingBursts()));
-  const OrderedJson& choice = reply["choices"][0];
+  const Json reply = Json::Parse(OpenAiAnswer({}, OpenAiCallingBursts()));
+  const Json& choice = reply["choices"][0];
   EXPECT_EQ(choice["finish_reason"], "tool_calls");
-  const OrderedJson& message = choice["message"];
+  const Json& message = choice["message"];
   EXPECT_EQ(message["content"], "See");
   EXPECT_EQ(message["reasoning_content"], "Hm.");
   ASSERT_EQ(message["tool_calls"].size(), 2U);
@@ -381,29 +381,28 @@ TEST(OpenAi, CallsInAWholeReply) {
 TEST(OpenAi, CallsAsEventsComeToTheSame) {
   ApiRequest request;
   request.stream = true;
-  OrderedJson calls = OrderedJson::array();
+  Json calls = Json::array();
   std::string content;
   std::string reasoning;
   std::string finish;
   std::string stream = OpenAiAnswer(request, OpenAiCallingBursts());
   stream.resize(stream.find("data: [DONE]"));
   for (const NamedEvent& event : Events(stream)) {
-    const OrderedJson& choice = event.data["choices"][0];
+    const Json& choice = event.data["choices"][0];
     if (choice["finish_reason"].is_string()) finish = choice["finish_reason"];
-    const OrderedJson& delta = choice["delta"];
+    const Json& delta = choice["delta"];
     content += delta.value("content", "");
     reasoning += delta.value("reasoning_content", "");
-    for (const OrderedJson& call : delta.value("tool_calls", OrderedJson::array())) {
+    for (const Json& call : delta.value("tool_calls", Json::array())) {
       if (call["index"] == calls.size())
         calls.push_back(call);
       else
-        calls.back()["function"]["arguments"].get_ref<std::string&>() +=
+        calls.back()["function"]["arguments"].text() +=
             call["function"]["arguments"].get<std::string>();
     }
   }
-  const OrderedJson whole =
-      OrderedJson::parse(OpenAiAnswer({}, OpenAiCallingBursts()))["choices"][0];
-  for (OrderedJson& call : calls) call.erase("index");
+  const Json whole = Json::Parse(OpenAiAnswer({}, OpenAiCallingBursts()))["choices"][0];
+  for (Json& call : calls) call.erase("index");
   EXPECT_EQ(calls, whole["message"]["tool_calls"]);
   EXPECT_EQ(content, whole["message"]["content"]);
   EXPECT_EQ(reasoning, whole["message"]["reasoning_content"]);
@@ -476,12 +475,12 @@ TEST(OpenAi, EventsAreJsonWhateverTheText) {
   writer->Add({.parts = {{ChatPart::Kind::kContent, "\"\\\n\t\x01\x7f é 🙂"}}}, &events);
   writer->Add({.ending = Ending{FinishReason::kStopString, {.output_tokens = 3}}}, &events);
   writer->End(&events);
-  std::vector<nlohmann::json> parsed;
+  std::vector<Json> parsed;
   for (std::size_t at = 0; at < events.size();) {
     const std::size_t end = events.find("\n\n", at);
     const std::string event = events.substr(at, end - at);
     ASSERT_TRUE(event.starts_with("data: "));
-    if (event != "data: [DONE]") parsed.push_back(nlohmann::json::parse(event.substr(6)));
+    if (event != "data: [DONE]") parsed.push_back(Json::Parse(event.substr(6)));
     at = end + 2;
   }
   ASSERT_EQ(parsed.size(), 4U);

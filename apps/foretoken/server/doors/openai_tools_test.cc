@@ -36,7 +36,7 @@ constexpr char kMixed[] =
 TEST(OpenAiTools, ThoseOfOtherTypesAreLeftOutAndNamed) {
   const ApiRequest request = ToolsChat(kMixed);
   EXPECT_THAT(NamesOf(request), ElementsAre("f", "g"));
-  EXPECT_EQ(OrderedJson::parse(request.chat.tools).size(), 2U);
+  EXPECT_EQ(Json::Parse(request.chat.tools).size(), 2U);
   EXPECT_THAT(request.ignored, ElementsAre("tools[0].type=web_search", "tools[1].type=custom"));
   // A template is told of no tools where there are none left.
   EXPECT_EQ(ToolsChat(R"("tools":[{"type":"web_search"}])").chat.tools, "");
@@ -52,12 +52,11 @@ TEST(OpenAiTools, AFunctionThatNamesNoMembersTakesNone) {
     const ApiRequest request = ToolsChat(
         R"("tools":[{"type":"function","function":{"name":"f","parameters":)" + schema + "}}]");
     // The template is told what was sent.
-    EXPECT_EQ(OrderedJson::parse(request.chat.tools)[0]["function"]["parameters"],
-              OrderedJson::parse(schema));
-    return OrderedJson::parse(request.tools[0].parameters);
+    EXPECT_EQ(Json::Parse(request.chat.tools)[0]["function"]["parameters"], Json::Parse(schema));
+    return Json::Parse(request.tools[0].parameters);
   };
-  const OrderedJson none = {
-      {"type", "object"}, {"properties", OrderedJson::object()}, {"additionalProperties", false}};
+  const Json none = {
+      {"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
   EXPECT_EQ(parameters(R"({"type":"object","properties":{}})"), none);
   EXPECT_EQ(parameters(R"({"type":"object","title":"T","properties":{},"required":[]})"), none);
   // What speaks of members otherwise is what it says; so is a schema of any object.
@@ -69,7 +68,7 @@ TEST(OpenAiTools, AFunctionThatNamesNoMembersTakesNone) {
         R"({"type":"object","properties":{},"required":["a"]})",
         R"({"type":"object","properties":{},"anyOf":[{"required":["a"]}]})",
         R"({"type":"object","properties":{"a":{}}})", R"({"properties":{}})"}) {
-    EXPECT_EQ(parameters(schema), OrderedJson::parse(schema)) << schema;
+    EXPECT_EQ(parameters(schema), Json::Parse(schema)) << schema;
   }
 }
 
@@ -97,7 +96,7 @@ TEST(OpenAiTools, OfTheAllowedOnesTheTemplateIsTold) {
   const ApiRequest request = ToolsChat(allowed("auto", g));
   EXPECT_THAT(NamesOf(request), ElementsAre("g"));
   EXPECT_FALSE(request.must_call);
-  EXPECT_EQ(OrderedJson::parse(request.chat.tools)[0]["function"]["name"], "g");
+  EXPECT_EQ(Json::Parse(request.chat.tools)[0]["function"]["name"], "g");
   EXPECT_TRUE(ToolsChat(allowed("required", g)).must_call);
   ExpectRefused(ChatDoor(), ToolsBody(kUser, allowed("required", R"({"type":"mcp"})")),
                 "tool_choice.allowed_tools.mode", "no function");
@@ -118,7 +117,7 @@ TEST(OpenAiTools, OldFunctions) {
   const ApiRequest request = ToolsChat(functions + R"(,"function_call":{"name":"g"})");
   EXPECT_TRUE(request.must_call && request.one_call && request.old_calls);
   EXPECT_THAT(NamesOf(request), ElementsAre("g"));
-  EXPECT_EQ(OrderedJson::parse(request.chat.tools)[0]["function"]["description"], "d");
+  EXPECT_EQ(Json::Parse(request.chat.tools)[0]["function"]["description"], "d");
   EXPECT_THAT(request.ignored, IsEmpty());
   EXPECT_THAT(NamesOf(ToolsChat(functions + R"(,"function_call":"none")")), IsEmpty());
   EXPECT_THAT(NamesOf(ToolsChat(functions + R"(,"function_call":"auto")")), ElementsAre("f", "g"));
@@ -128,7 +127,7 @@ TEST(OpenAiTools, OldFunctions) {
 }
 
 // An answer that calls `f`, whole or as the deltas of its stream.
-std::vector<OrderedJson> Called(ApiRequest request) {
+std::vector<Json> Called(ApiRequest request) {
   using Kind = ChatPart::Kind;
   const auto writer = ChatDoor().writer(request, {.id = "c", .model = "m"}, nullptr);
   std::string out;
@@ -138,8 +137,8 @@ std::vector<OrderedJson> Called(ApiRequest request) {
       {.parts = {{Kind::kArguments, ":1}"}}, .ending = EndingBy(FinishReason::kEndOfSequence)},
       &out);
   writer->End(&out);
-  if (!request.stream) return {OrderedJson::parse(out)["choices"][0]};
-  std::vector<OrderedJson> choices;
+  if (!request.stream) return {Json::Parse(out)["choices"][0]};
+  std::vector<Json> choices;
   out.resize(out.find("data: [DONE]"));
   for (const NamedEvent& event : Events(out)) choices.push_back(event.data["choices"][0]);
   return choices;
@@ -147,7 +146,7 @@ std::vector<OrderedJson> Called(ApiRequest request) {
 
 TEST(OpenAiTools, OldFunctionsAreCalledInTheOldForm) {
   ApiRequest request = ToolsChat(R"("functions":[{"name":"f"}])");
-  const OrderedJson whole = Called(request)[0];
+  const Json whole = Called(request)[0];
   EXPECT_EQ(whole["finish_reason"], "function_call");
   EXPECT_EQ(whole["message"]["function_call"].dump(), R"({"name":"f","arguments":"{\"a\":1}"})");
   EXPECT_TRUE(whole["message"]["content"].is_null());
@@ -155,10 +154,10 @@ TEST(OpenAiTools, OldFunctionsAreCalledInTheOldForm) {
   request.stream = true;
   std::string name;
   std::string arguments;
-  for (const OrderedJson& choice : Called(request)) {
+  for (const Json& choice : Called(request)) {
     EXPECT_FALSE(choice["delta"].contains("tool_calls"));
     if (!choice["delta"].contains("function_call")) continue;
-    const OrderedJson& call = choice["delta"]["function_call"];
+    const Json& call = choice["delta"]["function_call"];
     name += call.value("name", "");
     arguments += call.value("arguments", "");
   }
@@ -178,11 +177,11 @@ TEST(OpenAiTools, EarlierCallsOfEveryForm) {
       R"({"type":"image_url","image_url":{"url":"data:"}}]})");
   const std::vector<ChatMessage>& turns = request.chat.messages;
   ASSERT_EQ(turns.size(), 5U);
-  EXPECT_EQ(OrderedJson::parse(turns[1].more)["tool_calls"][0]["function"].dump(),
+  EXPECT_EQ(Json::Parse(turns[1].more)["tool_calls"][0]["function"].dump(),
             R"({"name":"f","arguments":{"a":1}})");
   EXPECT_EQ(turns[2].role, "tool");
   EXPECT_EQ(turns[2].more, R"({"name":"f"})");
-  const auto more = OrderedJson::parse(turns[3].more);
+  const auto more = Json::Parse(turns[3].more);
   EXPECT_EQ(more["reasoning_content"], "Hm.");
   EXPECT_EQ(more["tool_calls"][0]["function"].dump(), R"({"name":"g","arguments":{"b":2}})");
   EXPECT_EQ(more["tool_calls"][1]["function"].dump(), R"({"name":"h","arguments":{"input":"in"}})");
@@ -237,7 +236,7 @@ TEST(OpenAiTurns, WhatTheAnswerMayTurnOutToBe) {
   Ending ending = EndingBy(FinishReason::kEndOfSequence);
   ending.stats.proposed = 5;
   ending.stats.accepted = 3;
-  const auto usage = OrderedJson::parse(Answer(ChatDoor(), request, ending))["usage"];
+  const auto usage = Json::Parse(Answer(ChatDoor(), request, ending))["usage"];
   EXPECT_EQ(usage["completion_tokens_details"].dump(),
             R"({"accepted_prediction_tokens":3,"rejected_prediction_tokens":2})");
 }

@@ -14,8 +14,6 @@
 namespace foretoken::server {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::string_view kBefore =
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
     "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
@@ -115,9 +113,9 @@ class RankWriter final : public ReplyWriter {
     if (wish_.most > 0 && std::cmp_less(wish_.most, count)) {
       best.resize(static_cast<std::size_t>(wish_.most));
     }
-    OrderedJson results = OrderedJson::array();
+    Json results = Json::array();
     for (const std::size_t i : best) {
-      OrderedJson entry = {{"index", i}};
+      Json entry = {{"index", i}};
       entry[wish_.plain_list ? "score" : "relevance_score"] = scores[i];
       if (wish_.return_documents && wish_.plain_list) entry["text"] = wish_.documents[i];
       if (wish_.return_documents && !wish_.plain_list) {

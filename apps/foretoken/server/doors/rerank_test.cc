@@ -19,7 +19,7 @@ Burst Said(int choice, float logprob, int prompt_tokens) {
 }
 
 // What is answered where the model says so of three documents.
-OrderedJson RerankAnswer(const ApiRequest& request) {
+Json RerankAnswer(const ApiRequest& request) {
   const auto writer = RerankDoor().writer(request, {.model = "m"}, nullptr);
   std::string out;
   const float yes[] = {-3, -0.5F, -1};
@@ -28,7 +28,7 @@ OrderedJson RerankAnswer(const ApiRequest& request) {
   for (int i = 0; i < 3; ++i) writer->Add(Said(3 + i, no[i], 10 + i), &out);
   EXPECT_EQ(out, "");
   writer->End(&out);
-  return OrderedJson::parse(out);
+  return Json::Parse(out);
 }
 
 TEST(RerankDoor, AsksTwiceAboutEachDocument) {
@@ -44,8 +44,7 @@ TEST(RerankDoor, AsksTwiceAboutEachDocument) {
 }
 
 TEST(RerankDoor, TheBestComeFirst) {
-  const OrderedJson all =
-      RerankAnswer(ReadRerankBody(R"({"query":"Q","documents":["A","B","C"]})"));
+  const Json all = RerankAnswer(ReadRerankBody(R"({"query":"Q","documents":["A","B","C"]})"));
   EXPECT_EQ(all["usage"]["prompt_tokens"], 33);
   ASSERT_EQ(all["results"].size(), 3U);
   EXPECT_EQ(all["results"][0]["index"], 1);
@@ -54,12 +53,12 @@ TEST(RerankDoor, TheBestComeFirst) {
   EXPECT_EQ(all["results"][1]["relevance_score"], 0.5);
   EXPECT_FALSE(all["results"][0].contains("document"));
 
-  const OrderedJson best = RerankAnswer(ReadRerankBody(
+  const Json best = RerankAnswer(ReadRerankBody(
       R"({"query":"Q","documents":["A","B","C"],"top_n":2,"return_documents":true})"));
   ASSERT_EQ(best["results"].size(), 2U);
   EXPECT_EQ(best["results"][0]["document"]["text"], "B");
 
-  const OrderedJson plain =
+  const Json plain =
       RerankAnswer(ReadRerankBody(R"({"query":"Q","texts":["A","B","C"],"return_text":true})"));
   ASSERT_EQ(plain.size(), 3U);
   EXPECT_EQ(plain[0]["text"], "B");

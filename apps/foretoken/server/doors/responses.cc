@@ -13,12 +13,10 @@
 #include "apps/foretoken/server/doors/responses_replies.h"
 #include "base/text/utf8.h"
 #include "foretoken/json_schema.h"
-#include "json/ordered_json.h"
+#include "json/json.h"
 
 namespace foretoken::server {
 namespace {
-
-using Json = nlohmann::json;
 
 // Makes turns of the items of an input, or of an output. This server's outputs can be sent back as
 // they are, or by their ids. Of another server's, what its own tools did is left out.
@@ -52,8 +50,8 @@ class ItemReader {
   void End() {
     if (calls_.empty()) return;
     ChatMessage& turn = (*messages_)[turn_ - 1];
-    OrderedJson more = turn.more.empty() ? OrderedJson::object() : ParseOrdered(turn.more);
-    more["tool_calls"] = std::exchange(calls_, OrderedJson::array());
+    Json more = turn.more.empty() ? Json::object() : Json::Parse(turn.more);
+    more["tool_calls"] = std::exchange(calls_, Json::array());
     turn.more = Dump(more);
   }
 
@@ -138,15 +136,15 @@ class ItemReader {
                             "and only the latest ones; send the item itself.",
                             Shortened(id)));
     }
-    const Json json = Json::parse(*kept);
+    const Json json = Json::Parse(*kept);
     FieldReader referred = item->Inner("id", json);
     Read(&referred);
   }
 
   std::vector<ChatMessage>* messages_;
   decltype(ApiDefaults::kept_item) kept_item_;
-  OrderedJson calls_ = OrderedJson::array();  // The calls of the latest turn that has any.
-  std::size_t turn_ = 0;                      // How many turns there were with it.
+  Json calls_ = Json::array();  // The calls of the latest turn that has any.
+  std::size_t turn_ = 0;        // How many turns there were with it.
   std::set<std::string> referred_;
 };
 
@@ -293,12 +291,12 @@ const Door& ResponsesDoor() {
   return kDoor;
 }
 
-std::vector<ChatMessage> TurnsOfOutput(const OrderedJson& output) {
+std::vector<ChatMessage> TurnsOfOutput(const Json& output) {
   std::vector<ChatMessage> turns;
   std::vector<std::string> ignored;
   Status read;
   ItemReader items(&turns, nullptr);
-  for (const Json item : output) {
+  for (const Json& item : output) {
     FieldReader fields(item, "output", &read, &ignored);
     items.Read(&fields);
   }

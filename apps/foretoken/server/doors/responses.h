@@ -10,6 +10,6 @@ namespace foretoken::server {
 const Door& ResponsesDoor();
 
 /// The turns of a chat that items of an output are.
-std::vector<ChatMessage> TurnsOfOutput(const OrderedJson& output);
+std::vector<ChatMessage> TurnsOfOutput(const Json& output);
 
 }  // namespace foretoken::server

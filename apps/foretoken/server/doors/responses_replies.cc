@@ -13,12 +13,10 @@
 namespace foretoken::server {
 namespace {
 
-using Json = nlohmann::json;
-
 // The text that a tool takes, of the arguments of the function that a model calls in its place;
 // empty where they were cut off.
 std::string InputOf(const std::string& arguments) {
-  const Json json = Json::parse(arguments, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::Parse(arguments);
   const auto input = json.is_object() ? json.find("input") : json.end();
   return input != json.end() && input->is_string() ? input->get<std::string>() : std::string();
 }
@@ -71,7 +69,7 @@ class ResponseWriter final : public ReplyWriter {
     const std::string_view status = limited ? "incomplete" : "completed";
     if (output_.empty() && !open_.has_value()) OpenItem({ChatPart::Kind::kContent, ""}, out);
     CloseItem(status, out);
-    OrderedJson response = Response(status);
+    Json response = Response(status);
     if (limited) response["incomplete_details"] = {{"reason", "max_output_tokens"}};
     if (!limited) response["completed_at"] = std::time(nullptr);
     response.erase("output");
@@ -85,12 +83,12 @@ class ResponseWriter final : public ReplyWriter {
       *out += text;
       return;
     }
-    Append(limited ? "response.incomplete" : "response.completed", OrderedJson::object(), out,
+    Append(limited ? "response.incomplete" : "response.completed", Json::object(), out,
            {"response", text});
   }
 
   void Fail(const ApiError& error, std::string* out) const override {
-    OrderedJson response = Response("failed");
+    Json response = Response("failed");
     response["error"] = {{"code", "server_error"}, {"message", BoundedMessage(error)}};
     AppendEvent("response.failed",
                 {{"type", "response.failed"},
@@ -116,27 +114,26 @@ class ResponseWriter final : public ReplyWriter {
   };
 
   // Events are for those who asked for a stream.
-  void Append(std::string_view type, const OrderedJson& more, std::string* out,
-              TextMember last = {}) {
+  void Append(std::string_view type, const Json& more, std::string* out, TextMember last = {}) {
     if (!request_.stream) return;
-    OrderedJson event = {{"type", type}, {"sequence_number", events_++}};
+    Json event = {{"type", type}, {"sequence_number", events_++}};
     event.update(more);
     std::string text = Dump(event);
     if (!last.name.empty()) AppendMember(last.name, last.text, &text);
     AppendEventText(type, text, out);
   }
-  void AppendResponse(std::string_view type, OrderedJson response, std::string* out) {
-    Append(type, OrderedJson::object({{"response", std::move(response)}}), out);
+  void AppendResponse(std::string_view type, Json response, std::string* out) {
+    Append(type, Json::object({{"response", std::move(response)}}), out);
   }
 
   // The members of an event about the open item, and with a `value`.
-  OrderedJson OfItem() const {
-    OrderedJson event = {{"item_id", open_->id}, {"output_index", output_.size()}};
+  Json OfItem() const {
+    Json event = {{"item_id", open_->id}, {"output_index", output_.size()}};
     if (open_->kind != ChatPart::Kind::kCall) event["content_index"] = 0;
     return event;
   }
-  OrderedJson OfItem(std::string_view name, OrderedJson value) const {
-    OrderedJson event = OfItem();
+  Json OfItem(std::string_view name, Json value) const {
+    Json event = OfItem();
     event[std::string(name)] = std::move(value);
     return event;
   }
@@ -177,28 +174,25 @@ class ResponseWriter final : public ReplyWriter {
       open_->text = InputOf(open_->text);
       Append("response.custom_tool_call_input.delta", OfItem("delta", open_->text), out);
     }
-    OrderedJson done = OfItem(open_->shape.custom ? "input"
-                              : called            ? "arguments"
-                                                  : "text",
-                              open_->text);
+    Json done = OfItem(open_->shape.custom ? "input" : called ? "arguments" : "text", open_->text);
     if (called && !open_->shape.custom) done["name"] = open_->shape.name;
     const bool content = open_->kind == ChatPart::Kind::kContent;
     Append(fmt::format("response.{}.done", TextName()), done, out,
            content ? TextMember{"logprobs", open_->logprobs} : TextMember{});
     const std::string part = PartText();
     if (!called) Append("response.content_part.done", OfItem(), out, {"part", part});
-    OrderedJson item = Item(status);
+    Json item = Item(status);
     const std::string text = WithContent(item, "[" + part + "]");
     Append("response.output_item.done", {{"output_index", output_.size()}}, out, {"item", text});
     AppendElements("[" + text + "]", &output_text_);
-    if (!called) item["content"] = OrderedJson::array({Part()});
+    if (!called) item["content"] = Json::array({Part()});
     output_.push_back(std::move(item));
     open_.reset();
   }
 
   std::map<std::string, std::string> ItemsOfOutput() const {
     std::map<std::string, std::string> items;
-    for (const OrderedJson& item : output_) items[item["id"].get<std::string>()] = Dump(item);
+    for (const Json& item : output_) items[item["id"].get<std::string>()] = Dump(item);
     return items;
   }
 
@@ -215,11 +209,11 @@ class ResponseWriter final : public ReplyWriter {
   }
 
   // The open item's content, but for its log-probabilities.
-  OrderedJson Part() const {
+  Json Part() const {
     if (open_->kind == ChatPart::Kind::kReasoning) {
       return {{"type", "reasoning_text"}, {"text", open_->text}};
     }
-    return {{"type", "output_text"}, {"annotations", OrderedJson::array()}, {"text", open_->text}};
+    return {{"type", "output_text"}, {"annotations", Json::array()}, {"text", open_->text}};
   }
   std::string PartText() const {
     std::string text = Dump(Part());
@@ -228,22 +222,22 @@ class ResponseWriter final : public ReplyWriter {
   }
 
   // An item with its content, an array; calls have none.
-  std::string WithContent(const OrderedJson& item, std::string_view content) const {
+  std::string WithContent(const Json& item, std::string_view content) const {
     std::string text = Dump(item);
     if (open_->kind != ChatPart::Kind::kCall) AppendMember("content", content, &text);
     return text;
   }
 
   // The open item without its content.
-  OrderedJson Item(std::string_view status) const {
-    OrderedJson item = {{"id", open_->id}, {"type", "message"}, {"status", status}};
+  Json Item(std::string_view status) const {
+    Json item = {{"id", open_->id}, {"type", "message"}, {"status", status}};
     switch (open_->kind) {
       case ChatPart::Kind::kContent:
         item["role"] = "assistant";
         break;
       case ChatPart::Kind::kReasoning:
         item["type"] = "reasoning";
-        item["summary"] = OrderedJson::array();
+        item["summary"] = Json::array();
         break;
       default:
         item["type"] = open_->shape.custom ? "custom_tool_call" : "function_call";
@@ -255,7 +249,7 @@ class ResponseWriter final : public ReplyWriter {
     return item;
   }
 
-  OrderedJson Usage() const {
+  Json Usage() const {
     const RequestStats& stats = ending_.stats;
     return {{"input_tokens", stats.prompt_tokens},
             {"input_tokens_details",
@@ -266,10 +260,10 @@ class ResponseWriter final : public ReplyWriter {
   }
 
   // The response as far as it is known without its output.
-  OrderedJson Response(std::string_view status) const {
+  Json Response(std::string_view status) const {
     const Json& repeated = request_.repeated;
     const auto again = [&repeated](const char* name, Json otherwise) {
-      return OrderedJson(repeated.value(name, std::move(otherwise)));
+      return Json(repeated.value(name, std::move(otherwise)));
     };
     const int most = request_.stop.max_tokens;
     return {{"id", head_.id},
@@ -280,13 +274,12 @@ class ResponseWriter final : public ReplyWriter {
             {"error", nullptr},
             {"incomplete_details", nullptr},
             {"instructions", again("instructions", nullptr)},
-            {"max_output_tokens", most == 0 ? OrderedJson(nullptr) : OrderedJson(most)},
+            {"max_output_tokens", most == 0 ? Json(nullptr) : Json(most)},
             {"model", head_.model},
-            {"output", OrderedJson::array()},
+            {"output", Json::array()},
             {"parallel_tool_calls", !request_.one_call},
-            {"previous_response_id", request_.keep.previous.empty()
-                                         ? OrderedJson(nullptr)
-                                         : OrderedJson(request_.keep.previous)},
+            {"previous_response_id",
+             request_.keep.previous.empty() ? Json(nullptr) : Json(request_.keep.previous)},
             {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
             {"store", request_.keep.store},
             {"temperature", ShortestNumber(request_.sampling.temperature)},
@@ -306,7 +299,7 @@ class ResponseWriter final : public ReplyWriter {
   const std::string suffix_;  // The end of items' ids.
   const Tokenizer* const tokenizer_;
   // Items that are whole, and their text: with log-probabilities, which only that has.
-  OrderedJson output_ = OrderedJson::array();
+  Json output_ = Json::array();
   std::string output_text_ = std::string(kNone);
   std::optional<OpenItemState> open_;
   int calls_ = 0;

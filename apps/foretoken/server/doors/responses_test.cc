@@ -104,7 +104,7 @@ TEST(ResponsesDoor, AWholeReply) {
                R"({"instructions":"Be brief.","input":"Hi","temperature":0.8,"metadata":{"a":"b"},)"
                R"("text":{"format":{"type":"json_object"}}})");
   const auto reply =
-      OrderedJson::parse(Answer(ResponsesDoor(), request, EndingBy(FinishReason::kMaxTokens)));
+      Json::Parse(Answer(ResponsesDoor(), request, EndingBy(FinishReason::kMaxTokens)));
   EXPECT_EQ(reply["object"], "response");
   EXPECT_EQ(reply["status"], "incomplete");
   EXPECT_EQ(reply["incomplete_details"]["reason"], "max_output_tokens");
@@ -141,7 +141,7 @@ TEST(ResponsesDoor, AStreamNumbersItsEvents) {
   EXPECT_EQ(text, "Hello\n");
   EXPECT_EQ(events[6].data["text"], text);
   EXPECT_EQ(events[0].data["response"]["status"], "in_progress");
-  const OrderedJson& last = events.back().data["response"];
+  const Json& last = events.back().data["response"];
   EXPECT_EQ(last["status"], "completed");
   EXPECT_EQ(last["output"][0]["id"], events[4].data["item_id"]);
   EXPECT_EQ(last["output"][0]["content"][0]["text"], text);
@@ -164,7 +164,7 @@ TEST(ResponsesDoor, CallsAndTheirAnswersAreItems) {
             R"("function":{"name":"f","arguments":{"b":1,"a":2}}}]})");
   EXPECT_EQ(turns[2].role, "tool");
   EXPECT_EQ(turns[2].more, R"({"tool_call_id":"1","name":"f"})");
-  EXPECT_EQ(OrderedJson::parse(request.chat.tools)[0]["function"]["parameters"].dump(),
+  EXPECT_EQ(Json::Parse(request.chat.tools)[0]["function"]["parameters"].dump(),
             R"({"type":"object","properties":{"b":{},"a":{}}})");
   EXPECT_TRUE(request.must_call && request.one_call && request.tools.at(0).strict);
 }
@@ -188,7 +188,7 @@ std::string ResponsesAnswer(const ApiRequest& request) {
 
 TEST(ResponsesDoor, AStreamOfItemsComesToTheWholeReply) {
   const auto whole =
-      OrderedJson::parse(ResponsesAnswer(MustRead(ResponsesDoor(), R"({"input":"Hi"})")))["output"];
+      Json::Parse(ResponsesAnswer(MustRead(ResponsesDoor(), R"({"input":"Hi"})")))["output"];
   ASSERT_EQ(whole.size(), 4U);
   EXPECT_EQ(whole[0]["type"], "reasoning");
   EXPECT_EQ(whole[0]["content"][0]["text"], "Hm.");
@@ -196,7 +196,7 @@ TEST(ResponsesDoor, AStreamOfItemsComesToTheWholeReply) {
   EXPECT_EQ(whole[2]["name"], "f");
   EXPECT_EQ(whole[3]["arguments"], "{}");
   EXPECT_NE(whole[2]["call_id"], whole[3]["call_id"]);
-  OrderedJson items = OrderedJson::array();
+  Json items = Json::array();
   std::string texts;
   for (const NamedEvent& event :
        Events(ResponsesAnswer(MustRead(ResponsesDoor(), R"({"input":"Hi","stream":true})")))) {
@@ -227,7 +227,7 @@ TEST(ResponsesDoor, ToolsOfOtherTypesAreLeftOutAndNamed) {
   EXPECT_THAT(names, ElementsAre("shell", "note", "mcp__memory__find"));
   EXPECT_THAT(request.ignored, ElementsAre("tools[1].type=web_search", "tools[2].type=local_shell",
                                            "tools[3].type=custom"));
-  const auto told = OrderedJson::parse(request.chat.tools);
+  const auto told = Json::Parse(request.chat.tools);
   ASSERT_EQ(told.size(), 3U);
   // A tool that takes a text is a function of one string to the model.
   EXPECT_EQ(told[1]["function"]["parameters"]["properties"].dump(),
@@ -258,7 +258,7 @@ TEST(ResponsesDoor, CallsHaveTheShapeOfTheirTools) {
     writer->End(&out);
     return out;
   };
-  const auto whole = OrderedJson::parse(answer(MustRead(ResponsesDoor(), body + "}")))["output"];
+  const auto whole = Json::Parse(answer(MustRead(ResponsesDoor(), body + "}")))["output"];
   ASSERT_EQ(whole.size(), 2U);
   EXPECT_EQ(whole[0]["type"], "custom_tool_call");
   EXPECT_EQ(whole[0]["name"], "note");
@@ -266,7 +266,7 @@ TEST(ResponsesDoor, CallsHaveTheShapeOfTheirTools) {
   EXPECT_EQ(whole[1]["type"], "function_call");
   EXPECT_EQ(whole[1]["namespace"], "mcp__memory");
   EXPECT_EQ(whole[1]["name"], "find");
-  OrderedJson items = OrderedJson::array();
+  Json items = Json::array();
   std::string input;
   for (const NamedEvent& event :
        Events(answer(MustRead(ResponsesDoor(), body + R"(,"stream":true})")))) {
@@ -281,7 +281,7 @@ TEST(ResponsesDoor, CallsHaveTheShapeOfTheirTools) {
   // What was answered is read again as what the model had called.
   const std::vector<ChatMessage> turns = TurnsOfOutput(whole);
   ASSERT_EQ(turns.size(), 1U);
-  const auto calls = OrderedJson::parse(turns[0].more)["tool_calls"];
+  const auto calls = Json::Parse(turns[0].more)["tool_calls"];
   EXPECT_EQ(calls[0]["function"].dump(), R"({"name":"note","arguments":{"input":"a\nb"}})");
   EXPECT_EQ(calls[1]["function"]["name"], "mcp__memory__find");
 }
@@ -327,14 +327,14 @@ TEST(ResponsesDoor, WhatIsKept) {
               &out);
   writer->End(&out);
   EXPECT_EQ(kept.json, out);
-  const OrderedJson reply = OrderedJson::parse(out);
+  const Json reply = Json::Parse(out);
   EXPECT_EQ(reply["previous_response_id"], "resp_0");
   ASSERT_EQ(kept.turns.size(), 1U);
   EXPECT_EQ(kept.turns[0].content, "Ho");
   EXPECT_EQ(kept.turns[0].more, R"({"reasoning_content":"Hm."})");
   ASSERT_EQ(kept.items.size(), 2U);
-  for (OrderedJson item : reply["output"]) {
-    for (OrderedJson& part : item["content"]) part.erase("logprobs");
+  for (Json item : reply["output"]) {
+    for (Json& part : item["content"]) part.erase("logprobs");
     EXPECT_EQ(kept.items.at(item["id"]), item.dump());
   }
   EXPECT_FALSE(MustRead(ResponsesDoor(), R"({"input":"Hi","store":false})").keep.store);

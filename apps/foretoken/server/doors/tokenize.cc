@@ -25,9 +25,9 @@ Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body) {
 Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int vocabulary) {
   const auto read = [vocabulary](FieldReader* fields, std::vector<Token>* tokens) {
     SkipFields(fields, {"model"});
-    const nlohmann::json* list = fields->Find("tokens");
+    const Json* list = fields->Find("tokens");
     if (list == nullptr || !list->is_array()) return fields->Refuse("tokens", "an array of tokens");
-    for (const nlohmann::json& item : *list) {
+    for (const Json& item : *list) {
       if (!item.is_number_unsigned() ||
           item.get<std::uint64_t>() >= static_cast<std::uint64_t>(vocabulary)) {
         return fields->Refuse("tokens", fmt::format("tokens from 0 to {}", vocabulary - 1));

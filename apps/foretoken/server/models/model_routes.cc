@@ -38,9 +38,8 @@ class PullReply : public std::enable_shared_from_this<PullReply> {
 
  private:
   void Progress(std::uint64_t done, std::uint64_t all) {
-    const OrderedJson fetching = {
-        {"status", "pulling " + name_}, {"total", all}, {"completed", done}};
-    Append(all == 0 ? OrderedJson{{"status", "pulling manifest"}} : fetching, /*last=*/false);
+    const Json fetching = {{"status", "pulling " + name_}, {"total", all}, {"completed", done}};
+    Append(all == 0 ? Json{{"status", "pulling manifest"}} : fetching, /*last=*/false);
   }
 
   void Done(const Status& status) {
@@ -54,7 +53,7 @@ class PullReply : public std::enable_shared_from_this<PullReply> {
     });
   }
 
-  void Append(const OrderedJson& line, bool last) {
+  void Append(const Json& line, bool last) {
     exchange_.Post([self = shared_from_this(), text = Dump(line) + "\n", last] {
       if (!std::exchange(self->begun_, true)) {
         self->exchange_.Begin({.content_type = std::string(OllamaChatDoor().stream_type)});

@@ -35,8 +35,8 @@ Result<SlotAction> ReadSlotAction(std::string_view slot, std::string_view action
   return asked;
 }
 
-OrderedJson SlotOutcomeJson(const SlotAction& action, const SlotOutcome& outcome) {
-  OrderedJson json = {{"id_slot", action.slot}};
+Json SlotOutcomeJson(const SlotAction& action, const SlotOutcome& outcome) {
+  Json json = {{"id_slot", action.slot}};
   switch (action.kind) {
     case SlotAction::Kind::kSave:
       json.update({{"filename", action.filename},

@@ -13,7 +13,7 @@ Result<SlotAction> ReadSlotAction(std::string_view slot, std::string_view action
                                   std::string_view body);
 
 /// What is answered when it is done.
-OrderedJson SlotOutcomeJson(const SlotAction& action, const SlotOutcome& outcome);
+Json SlotOutcomeJson(const SlotAction& action, const SlotOutcome& outcome);
 
 /// The error that is answered when it is not done.
 ApiError SlotError(const Error& error);

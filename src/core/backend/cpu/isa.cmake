@@ -6,8 +6,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     # GCC 12 takes the undefined pass-through operands of its own intrinsics for mistakes.
     list(APPEND avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
   endif()
-  set_source_files_properties(core/backend/cpu/kernels_avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
-  set_source_files_properties(core/backend/cpu/kernels_avx512.cc PROPERTIES COMPILE_OPTIONS "${avx512}")
+  set_source_files_properties(core/backend/cpu/kernels_avx2.cc PROPERTIES
+                              COMPILE_OPTIONS "-mavx2;-mfma")
+  set_source_files_properties(core/backend/cpu/kernels_avx512.cc PROPERTIES
+                              COMPILE_OPTIONS "${avx512}")
   set_source_files_properties(core/backend/cpu/kernels_avx512_bf16.cc PROPERTIES
                               COMPILE_OPTIONS "${avx512};-mavx512bf16")
   set_source_files_properties(core/backend/cpu/amx/kernels_amx.cc PROPERTIES

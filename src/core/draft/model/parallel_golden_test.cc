@@ -5,13 +5,13 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/draft/model/draft_model.h"
 #include "core/model/families/read_config.h"
 #include "core/model/model_testing.h"
 #include "core/model/model_weights.h"
 #include "core/model/open_checkpoint.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -22,7 +22,7 @@ TEST_P(ParallelGolden, EachDepthHasTheLogitsOfTheOtherProgram) {
   const std::filesystem::path folder =
       std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/parallel/pard";
   std::ifstream file(folder / "golden.json");
-  const auto golden = nlohmann::json::parse(file);
+  const auto golden = Json::Parse(file);
   const auto tokens = golden["token_ids"].get<std::vector<Token>>();
   const auto checkpoint = OpenCheckpoint(folder, "");
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;

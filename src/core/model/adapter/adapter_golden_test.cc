@@ -6,7 +6,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/files/temporary_testing.h"
 #include "core/backend/cpu/quant/quant_isa.h"
@@ -16,6 +15,7 @@
 #include "core/model/golden_testing.h"
 #include "core/model/model_testing.h"
 #include "core/model/open_checkpoint.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -55,7 +55,7 @@ class AdapterGoldenTest : public testing::TestWithParam<std::string> {};
 TEST_P(AdapterGoldenTest, LogitsAndGreedyTokensAgree) {
   const fs::path folder = GoldenFolder() / "adapters" / GetParam();
   std::ifstream file(folder / "golden.json");
-  const nlohmann::json golden = nlohmann::json::parse(file);
+  const Json golden = Json::Parse(file);
   const auto prompt = golden.at("prompt_ids").get<std::vector<Token>>();
   const auto greedy = golden.at("greedy_ids").get<std::vector<Token>>();
   const auto last = golden.at("last_logits").get<std::vector<float>>();

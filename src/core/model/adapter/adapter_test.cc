@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/weights/gguf/gguf_file.h"
 #include "core/weights/gguf/gguf_testing.h"
 #include "core/weights/safetensors.h"
 #include "core/weights/weights_testing.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -59,7 +59,7 @@ class PeftFiles {
     return MakeAdapter(file, model);
   }
 
-  nlohmann::json config = {{"peft_type", "LORA"}, {"r", 1}, {"lora_alpha", 2}};
+  Json config = {{"peft_type", "LORA"}, {"r", 1}, {"lora_alpha", 2}};
 
  private:
   SafetensorsBuilder builder_;
@@ -108,19 +108,18 @@ TEST(AdapterTest, ScalesFollowThePatternsAndTheRoot) {
 }
 
 TEST(AdapterTest, ConfigurationsOfMoreThanFactorsAreRefused) {
-  const std::pair<const char*, nlohmann::json> cases[] = {
-      {"use_dora", true},
-      {"fan_in_fan_out", true},
-      {"lora_bias", true},
-      {"bias", "lora_only"},
-      {"modules_to_save", {"lm_head"}},
-      {"target_parameters", {"mlp.experts.down_proj"}},
-      {"alora_invocation_tokens", {1, 2}},
-      {"init_lora_weights", "pissa_niter_4"},
-      {"peft_type", "IA3"},
-      {"r", 0},
-      {"alpha_pattern", {{"layers\\.[01]\\.q_proj", 3}}},
-      {"rank_pattern", {{"q_proj", "3"}}}};
+  const std::pair<const char*, Json> cases[] = {{"use_dora", true},
+                                                {"fan_in_fan_out", true},
+                                                {"lora_bias", true},
+                                                {"bias", "lora_only"},
+                                                {"modules_to_save", {"lm_head"}},
+                                                {"target_parameters", {"mlp.experts.down_proj"}},
+                                                {"alora_invocation_tokens", {1, 2}},
+                                                {"init_lora_weights", "pissa_niter_4"},
+                                                {"peft_type", "IA3"},
+                                                {"r", 0},
+                                                {"alpha_pattern", {{"layers\\.[01]\\.q_proj", 3}}},
+                                                {"rank_pattern", {{"q_proj", "3"}}}};
   for (const auto& [name, value] : cases) {
     PeftFiles files;
     files.AddPair(kQ, {1, 0, 0, 0}, {1, 0, 0, 0});

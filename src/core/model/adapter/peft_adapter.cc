@@ -36,7 +36,7 @@ struct Pattern {
 class PeftConfig {
  public:
   static Result<PeftConfig> Parse(std::string_view text, std::string_view where) {
-    FT_ASSIGN_OR_RETURN(const ConfigFields::Json json, ParseJsonObject(text, where));
+    FT_ASSIGN_OR_RETURN(const Json json, ParseJsonObject(text, where));
     Status status;
     ConfigFields fields(&json, std::string(where), &status);
     PeftConfig config;
@@ -85,12 +85,12 @@ class PeftConfig {
     for (const char* name : {"modules_to_save", "layer_replication", "trainable_token_indices",
                              "target_parameters", "alora_invocation_tokens", "use_bdlora",
                              "arrow_config", "kasa_config", "velora_config", "monteclora_config"}) {
-      const ConfigFields::Json* value = fields->Find(name);
+      const Json* value = fields->Find(name);
       if (value == nullptr || value->empty() || *value == false) continue;
       fields->Refuse(fmt::format("has {}, but only plain LoRA is supported", name));
     }
     // Some ways to begin change the weights of the model too.
-    const ConfigFields::Json* start = fields->Find("init_lora_weights");
+    const Json* start = fields->Find("init_lora_weights");
     if (start == nullptr || start->is_boolean()) return;
     for (const char* plain : {"gaussian", "eva", "orthogonal"}) {
       if (*start == plain) return;
@@ -104,7 +104,7 @@ class PeftConfig {
   static std::vector<Pattern> Patterns(ConfigFields* fields, const char* name, double low,
                                        double high) {
     std::vector<Pattern> patterns;
-    const ConfigFields::Json* object = fields->Find(name);
+    const Json* object = fields->Find(name);
     if (object == nullptr) return patterns;
     if (!object->is_object()) {
       fields->Refuse(fmt::format("{} must be an object of numbers by names of modules", name));

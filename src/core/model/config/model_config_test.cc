@@ -4,16 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/model/config/named_shapes.h"
 #include "core/model/decoder/rope.h"
 #include "core/model/families/read_config.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;

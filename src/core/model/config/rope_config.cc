@@ -11,7 +11,6 @@
 namespace foretoken {
 namespace {
 
-using Json = ConfigFields::Json;
 using Kind = RopeScaling::Kind;
 
 constexpr double kMostTheta = 1e12;

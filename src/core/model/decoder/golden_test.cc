@@ -5,13 +5,13 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "core/model/families/read_config.h"
 #include "core/model/model_testing.h"
 #include "core/model/open_checkpoint.h"
 #include "core/weights/checkpoint.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -28,7 +28,7 @@ class GoldenTest : public testing::TestWithParam<std::tuple<BackendCase, std::st
     }
     if (directory_.empty()) GTEST_SKIP() << name << " with its golden.json is not on this machine";
     std::ifstream file(directory_ / "golden.json");
-    golden_ = nlohmann::json::parse(file);
+    golden_ = Json::Parse(file);
   }
 
   std::unique_ptr<Model> Load() {
@@ -42,7 +42,7 @@ class GoldenTest : public testing::TestWithParam<std::tuple<BackendCase, std::st
   }
 
   std::filesystem::path directory_;
-  nlohmann::json golden_;
+  Json golden_;
   std::unique_ptr<Backend> backend_ = std::get<0>(GetParam()).make(Precision::kF32);
 };
 
@@ -74,7 +74,7 @@ TEST_P(GoldenTest, LogitsAndGreedyTokensAgree) {
 // What tests/golden/make_states.py computed, in float64 as well.
 TEST_P(GoldenTest, FinalStatesAgree) {
   std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/states.json");
-  const auto all = nlohmann::json::parse(file);
+  const auto all = Json::Parse(file);
   const std::string name = std::get<1>(GetParam());
   if (!all.contains(name)) GTEST_SKIP() << "there are no golden states of " << name;
   const auto prompt = all[name]["prompt_ids"].get<std::vector<Token>>();

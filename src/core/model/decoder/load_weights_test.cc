@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/files/temporary_testing.h"
@@ -15,11 +14,11 @@
 #include "core/weights/checkpoint.h"
 #include "core/weights/gguf/gguf_testing.h"
 #include "core/weights/weights_testing.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 

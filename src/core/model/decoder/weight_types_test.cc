@@ -7,7 +7,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -16,14 +15,13 @@
 #include "core/model/open_checkpoint.h"
 #include "core/weights/checkpoint.h"
 #include "core/weights/gguf/gguf_testing.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
-
 const Json& GoldenTypes() {
-  static const Json golden = Json::parse(
+  static const Json golden = Json::Parse(
       std::ifstream(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/weight_types.json"));
   return golden;
 }

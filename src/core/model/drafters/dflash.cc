@@ -41,11 +41,10 @@ constexpr std::size_t kOfDflash = 5;
 // DSpark only beside it.
 class DflashFields {
  public:
-  DflashFields(const ConfigFields::Json& json, const std::string& where, bool dspark,
-               Status* status)
+  DflashFields(const Json& json, const std::string& where, bool dspark, Status* status)
       : all_(&json, where, status), own_(all_.Within("dflash_config")) {
     RefuseUnknownFlags(json, kDflashFlags, &all_);
-    if (const ConfigFields::Json* own = all_.Find("dflash_config")) {
+    if (const Json* own = all_.Find("dflash_config")) {
       RefuseUnknownFlags(*own, kOwnFlags, &own_);
     }
     for (const char* other : {"selector_rank", "conv_kernel_size", "markov_rank"}) {
@@ -165,7 +164,7 @@ void DescribeAttention(ConfigFields& layers, DflashFields& fields, ModelConfig* 
 
 // A block of rows, of the last token and of masks, whose layers attend to what the target's states
 // of the positions before make.
-Result<ModelConfig> DescribeDflash(const ConfigFields::Json& json, const std::string& where,
+Result<ModelConfig> DescribeDflash(const Json& json, const std::string& where,
                                    const ModelConfig& target, bool dspark) {
   Status status;
   DflashFields fields(json, where, dspark, &status);
@@ -206,12 +205,12 @@ Result<ModelConfig> DescribeDflash(const ConfigFields::Json& json, const std::st
   return config;
 }
 
-Result<ModelConfig> DescribeDflash(const ConfigFields::Json& json, const std::string& where,
+Result<ModelConfig> DescribeDflash(const Json& json, const std::string& where,
                                    const ModelConfig& target, std::vector<std::string>* /*notes*/) {
   return DescribeDflash(json, where, target, /*dspark=*/false);
 }
 
-Result<ModelConfig> DescribeDspark(const ConfigFields::Json& json, const std::string& where,
+Result<ModelConfig> DescribeDspark(const Json& json, const std::string& where,
                                    const ModelConfig& target, std::vector<std::string>* /*notes*/) {
   return DescribeDflash(json, where, target, /*dspark=*/true);
 }

@@ -26,7 +26,7 @@ constexpr std::string_view kNotRead[] = {
     "dflash.hyper_connection_count",   "dflash.logit_scale",      "dflash.selector_rank"};
 
 // Layers are those that the stream enters; our form names them by what leaves them.
-Status ReadDflashLayers(const GgufMetadata& metadata, ConfigFields::Json* own) {
+Status ReadDflashLayers(const GgufMetadata& metadata, Json* own) {
   constexpr const char* kKey = "dflash.target_layers";
   std::optional<GgufArray> layers;
   FT_RETURN_IF_ERROR(metadata.Array(kKey, &layers));
@@ -57,8 +57,7 @@ Status RefuseWhatIsNotRead(const GgufMetadata& metadata) {
   return {};
 }
 
-Status ReadInteger(const GgufMetadata& metadata, const char* key, std::int64_t most,
-                   ConfigFields::Json* field) {
+Status ReadInteger(const GgufMetadata& metadata, const char* key, std::int64_t most, Json* field) {
   if (metadata.Find(key) == nullptr) return InvalidInput(fmt::format("lacks the key {}", key));
   std::int64_t value = 0;
   FT_RETURN_IF_ERROR(metadata.Integer(key, 0, most, &value));
@@ -66,10 +65,10 @@ Status ReadInteger(const GgufMetadata& metadata, const char* key, std::int64_t m
   return {};
 }
 
-Status ReadDflashKeys(const Checkpoint& file, ConfigFields::Json* config) {
+Status ReadDflashKeys(const Checkpoint& file, Json* config) {
   const GgufMetadata& metadata = *file.gguf;
   FT_RETURN_IF_ERROR(RefuseWhatIsNotRead(metadata));
-  ConfigFields::Json& own = (*config)["dflash_config"];
+  Json& own = (*config)["dflash_config"];
   FT_RETURN_IF_ERROR(ReadDflashLayers(metadata, &own));
   FT_RETURN_IF_ERROR(ReadInteger(metadata, kMaskToken, kMaxVocabulary - 1, &own["mask_token_id"]));
   FT_RETURN_IF_ERROR(
@@ -105,7 +104,7 @@ Result<std::string> DflashFromGguf(const Checkpoint& file, int vocabulary) {
   FT_ASSIGN_OR_RETURN(
       const std::string layers,
       LayersFromGguf(*file.gguf, file.tensors, kDflashArchitecture, kQwen3, vocabulary, where));
-  ConfigFields::Json config = ConfigFields::Json::parse(layers);
+  Json config = Json::Parse(layers);
   // Layers of Qwen3 always have these norms.
   for (const char* name : {"qk_layernorm", "use_qk_norm"}) config.erase(name);
   const Status read = ReadDflashKeys(file, &config);

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/model/drafters/learned_draft.h"
 #include "core/model/drafters/own_drafter.h"
@@ -13,6 +12,7 @@
 #include "core/model/golden_testing.h"
 #include "core/model/model_testing.h"
 #include "core/model/open_checkpoint.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -47,7 +47,7 @@ struct Node {
 // What the code of a drafter's authors computes with a small one (tests/golden/README.md): logits
 // of all positions, and of a tree of drafts behind some of them.
 struct GoldenDrafter {
-  explicit GoldenDrafter(const nlohmann::json& json)
+  explicit GoldenDrafter(const Json& json)
       : target(json.at("target")),
         points(json.at("points")),
         tokens(json.at("token_ids")),
@@ -86,7 +86,7 @@ class DrafterGoldenTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     std::ifstream file(DraftersFolder() / GetParam() / "golden.json");
-    golden_ = std::make_unique<GoldenDrafter>(nlohmann::json::parse(file));
+    golden_ = std::make_unique<GoldenDrafter>(Json::Parse(file));
     auto target = OpenCheckpoint(GoldenFolder() / golden_->target, "");
     ASSERT_TRUE(target.ok()) << target.error().message;
     target_ = std::move(*target);

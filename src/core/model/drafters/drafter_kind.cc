@@ -11,8 +11,6 @@
 
 namespace foretoken {
 
-using Json = ConfigFields::Json;
-
 Result<ModelConfig> DescribeLayers(Json json, const std::string& where, std::string_view family) {
   json["model_type"] = family;
   // The class is the drafter's; texts begin and end with the target's tokens; and there is no model

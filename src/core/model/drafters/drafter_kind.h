@@ -23,7 +23,7 @@ struct DrafterKind {
   std::string_view prefix = "";  ///< Before the names of all of them.
   /// What `json`, a config.json that errors call `where`, says for `target`; `embedded` is
   /// its vocab_size. Adds what a user should know to `notes`.
-  Result<ModelConfig> (*describe)(const ConfigFields::Json& json, const std::string& where,
+  Result<ModelConfig> (*describe)(const Json& json, const std::string& where,
                                   const ModelConfig& target, std::vector<std::string>* notes);
 };
 
@@ -36,15 +36,14 @@ extern const DrafterKind kPeagle;
 
 /// The layers of a family's kind that `json`, an object as a model's config.json, describes;
 /// `embedded` and `vocabulary` are both its vocab_size.
-Result<ModelConfig> DescribeLayers(ConfigFields::Json json, const std::string& where,
-                                   std::string_view family);
+Result<ModelConfig> DescribeLayers(Json json, const std::string& where, std::string_view family);
 
 /// The same of the object that `speculators` keep within theirs, of one of these families.
-Result<ModelConfig> DescribeLayersWithin(const ConfigFields::Json& json, const std::string& where,
+Result<ModelConfig> DescribeLayersWithin(const Json& json, const std::string& where,
                                          std::span<const std::string_view> families);
 
 /// Refuses a field of `json` that is true and none of `known`: what it turns on is not computed.
-void RefuseUnknownFlags(const ConfigFields::Json& json, std::span<const std::string_view> known,
+void RefuseUnknownFlags(const Json& json, std::span<const std::string_view> known,
                         ConfigFields* fields);
 
 }  // namespace foretoken

@@ -16,13 +16,13 @@ constexpr DrafterTensor kEagle1Tensors[] = {
 
 // A projection of token and feature, then Llama's layers, of which the first has no norm before its
 // attention, and no norm behind the last.
-Result<ModelConfig> DescribeEagle1(const ConfigFields::Json& json, const std::string& where,
+Result<ModelConfig> DescribeEagle1(const Json& json, const std::string& where,
                                    const ModelConfig& target, std::vector<std::string>* /*notes*/) {
   Status status;
   ConfigFields fields(&json, where, &status);
   RefuseUnknownFlags(json, kEagle1Flags, &fields);
   // Biases of queries, keys and values have a name of their own there.
-  ConfigFields::Json layers = json;
+  Json layers = json;
   layers["attention_bias"] = fields.BoolOr("qkv_bias", false);
   layers["attention_output_bias"] = false;
   const bool bias = fields.BoolOr("bias", true);

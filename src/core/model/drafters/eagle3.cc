@@ -46,7 +46,7 @@ void CheckVariant(ConfigFields& fields) {
       eagle.Refuse(fmt::format("{} is false, but only drafters with it are supported", part));
     }
   }
-  if (const ConfigFields::Json* json = fields.Find("eagle_config")) {
+  if (const Json* json = fields.Find("eagle_config")) {
     RefuseUnknownFlags(*json, kUsualParts, &eagle);
   }
   if (eagle.IntOr("parallel_draft_step", 1, kMaxPositions, 1) > 1) {
@@ -84,7 +84,7 @@ std::vector<int> ReadEagle3Points(ConfigFields& fields, const ModelConfig& targe
   return points;
 }
 
-Result<ModelConfig> LayersOfSpeculators(const ConfigFields::Json& json, const std::string& where) {
+Result<ModelConfig> LayersOfSpeculators(const Json& json, const std::string& where) {
   Status status;
   ConfigFields fields(&json, where, &status);
   std::string kind;
@@ -125,7 +125,7 @@ void ReadFlags(ConfigFields& fields, bool speculators, FeatureSpec* feature) {
   }
 }
 
-Result<ModelConfig> DescribeEagle3(const ConfigFields::Json& json, const std::string& where,
+Result<ModelConfig> DescribeEagle3(const Json& json, const std::string& where,
                                    const ModelConfig& target, std::vector<std::string>* notes) {
   Status status;
   ConfigFields fields(&json, where, &status);
@@ -153,7 +153,7 @@ Result<ModelConfig> DescribeEagle3(const ConfigFields::Json& json, const std::st
 }
 
 // The same network, whose rows of masks say the positions behind the last token.
-Result<ModelConfig> DescribeParallel(const ConfigFields::Json& json, const std::string& where,
+Result<ModelConfig> DescribeParallel(const Json& json, const std::string& where,
                                      const ModelConfig& target, std::vector<std::string>* notes) {
   FT_ASSIGN_OR_RETURN(ModelConfig config, DescribeEagle3(json, where, target, notes));
   Status status;

@@ -20,14 +20,14 @@ constexpr const char* kEagle3Architecture = "eagle3";
 constexpr std::string_view kNormedStream = "eagle3.norm_before_residual";
 
 // Layers are those that the stream enters.
-Status ReadEagle3Layers(const GgufMetadata& metadata, ConfigFields::Json* config) {
+Status ReadEagle3Layers(const GgufMetadata& metadata, Json* config) {
   std::optional<GgufArray> layers;
   FT_RETURN_IF_ERROR(metadata.Array("eagle3.extract_layers", &layers));
   if (!layers) return {};
   if (layers->type == GgufType::kString || layers->type == GgufType::kArray) {
     return InvalidInput("the key eagle3.extract_layers must be a list of whole numbers");
   }
-  ConfigFields::Json& points = (*config)["eagle_aux_hidden_state_layer_ids"];
+  Json& points = (*config)["eagle_aux_hidden_state_layer_ids"];
   for (const double layer : layers->Numbers()) {
     if (!(layer >= 0 && layer <= kMaxLayers)) {
       return InvalidInput(fmt::format("eagle3.extract_layers has {}, which is no layer", layer));
@@ -47,7 +47,7 @@ Status RefuseUnknownEagle3Flags(const GgufMetadata& metadata) {
   return {};
 }
 
-Status ReadEagle3Keys(const Checkpoint& file, ConfigFields::Json* config) {
+Status ReadEagle3Keys(const Checkpoint& file, Json* config) {
   const GgufMetadata& metadata = *file.gguf;
   FT_RETURN_IF_ERROR(RefuseUnknownEagle3Flags(metadata));
   FT_RETURN_IF_ERROR(ReadEagle3Layers(metadata, config));
@@ -78,7 +78,7 @@ Result<std::string> Eagle3FromGguf(const Checkpoint& file) {
   FT_ASSIGN_OR_RETURN(const std::string layers,
                       LayersFromGguf(*file.gguf, file.tensors, kEagle3Architecture, kLlama,
                                      /*vocabulary=*/0, where));
-  ConfigFields::Json config = ConfigFields::Json::parse(layers);
+  Json config = Json::Parse(layers);
   const Status read = ReadEagle3Keys(file, &config);
   if (!read.ok()) return InvalidInput(fmt::format("{}: {}", where, read.error().message));
   return config.dump(2);

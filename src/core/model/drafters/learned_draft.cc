@@ -19,11 +19,7 @@
 namespace foretoken {
 namespace {
 
-using Json = ConfigFields::Json;
-
-Json ParseConfig(const Checkpoint& folder) {
-  return Json::parse(folder.config.json, nullptr, /*allow_exceptions=*/false);
-}
+Json ParseConfig(const Checkpoint& folder) { return Json::Parse(folder.config.json); }
 
 const DrafterKind& KindOf(const Json& json) {
   if (json.contains("speculators_model_type")) {

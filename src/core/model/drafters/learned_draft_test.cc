@@ -5,16 +5,15 @@
 
 #include <cstring>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "core/model/families/read_config.h"
 #include "core/model/golden_testing.h"
 #include "core/model/open_checkpoint.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
 using testing::HasSubstr;
 
 std::filesystem::path LearnedFolder() { return GoldenFolder() / "drafters"; }
@@ -36,7 +35,7 @@ class LearnedDraftTest : public testing::Test {
   }
   Result<LearnedDraft> WithConfig(const std::string& name, const ChangeConfig& change) {
     Checkpoint folder = Open(name);
-    Json json = Json::parse(folder.config.json);
+    Json json = Json::Parse(folder.config.json);
     change(json);
     folder.config.json = json.dump();
     return Read(std::move(folder));

@@ -19,7 +19,7 @@ constexpr DrafterTensor kMtpTensors[] = {{"embedding", "embed_tokens"},
                                          {"output_norm", "layers.0.final_layernorm"}};
 
 // A layer that guesses further tokens, by itself: what is described is the model that it is of.
-Result<ModelConfig> DescribeMtp(const ConfigFields::Json& json, const std::string& where,
+Result<ModelConfig> DescribeMtp(const Json& json, const std::string& where,
                                 const ModelConfig& target, std::vector<std::string>* /*notes*/) {
   Status status;
   ConfigFields fields(&json, where, &status);

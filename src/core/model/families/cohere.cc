@@ -42,7 +42,7 @@ void DescribeCohere2(ConfigFields& fields, ModelConfig* config) {
 }
 
 template <const char* kKey>
-void CohereFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void CohereFromGguf(const GgufMetadata& metadata, Json* config) {
   double scale = 0;
   if (metadata.Number(kKey, &scale).ok() && scale > 0) {
     (*config)["logit_scale"] = static_cast<float>(scale);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/files/temporary_testing.h"
@@ -12,17 +11,17 @@
 #include "core/model/golden_testing.h"
 #include "core/model/model_testing.h"
 #include "core/model/open_checkpoint.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 using testing::HasSubstr;
 
 Json Read(const fs::path& path) {
   std::ifstream file(path);
-  return Json::parse(file);
+  return Json::Parse(file);
 }
 
 std::vector<std::string> ConfigNames() {

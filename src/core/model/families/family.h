@@ -46,7 +46,7 @@ struct Family {
   /// What the family has that DescribeUsual does not say; null: nothing.
   void (*describe)(ConfigFields& fields, ModelConfig* config) = nullptr;
   /// Fields of config.json that GGUF files say in a way of the family's own; null: none.
-  void (*gguf_fields)(const GgufMetadata& metadata, ConfigFields::Json* config) = nullptr;
+  void (*gguf_fields)(const GgufMetadata& metadata, Json* config) = nullptr;
   /// The other way round: keys of the family's own that a GGUF file of a model has, beside those of
   /// all models (door/convert/gguf_keys.h); null: none.
   void (*gguf_keys)(const ModelConfig& config, GgufHeader* header) = nullptr;

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/model/families/read_config.h"
 #include "core/model/golden_testing.h"
 #include "core/model/model_testing.h"
 #include "core/model/open_checkpoint.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -34,7 +34,7 @@ class FamilyGoldenTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     std::ifstream file(FamiliesFolder() / GetParam() / "golden.json");
-    golden_ = nlohmann::json::parse(file);
+    golden_ = Json::Parse(file);
   }
 
   std::unique_ptr<Model> Load(Backend* backend) {
@@ -53,7 +53,7 @@ class FamilyGoldenTest : public testing::TestWithParam<std::string> {
     return golden_.at(name).get<T>();
   }
 
-  nlohmann::json golden_;
+  Json golden_;
 };
 
 TEST_P(FamilyGoldenTest, LogitsAndGreedyTokensAgree) {

@@ -88,7 +88,7 @@ void DescribeGemma3(ConfigFields& fields, ModelConfig* config) {
 
 // GGUF files do not say the activation, nor the scale of scores: it is the width of a head, but
 // that of the stream for each head in the models of 27B.
-void GemmaFromGguf(ConfigFields::Json* config, int layers_of_27b) {
+void GemmaFromGguf(Json* config, int layers_of_27b) {
   const auto number = [&](const char* name) { return config->value(name, std::int64_t{0}); };
   const std::int64_t heads = std::max(number("num_attention_heads"), std::int64_t{1});
   const bool largest = number("num_hidden_layers") == layers_of_27b;
@@ -98,10 +98,8 @@ void GemmaFromGguf(ConfigFields::Json* config, int layers_of_27b) {
   if (scalar > 0) (*config)["query_pre_attn_scalar"] = scalar;
   (*config)["hidden_activation"] = "gelu_pytorch_tanh";
 }
-void Gemma2FromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
-  GemmaFromGguf(config, 46);
-}
-void Gemma3FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void Gemma2FromGguf(const GgufMetadata& /*metadata*/, Json* config) { GemmaFromGguf(config, 46); }
+void Gemma3FromGguf(const GgufMetadata& metadata, Json* config) {
   GemmaFromGguf(config, 62);
   // Ollama's files of models that see do not say how layers without a window rotate: all the same.
   // (Google's models of 4B, 12B and 27B see, and have the linear factor 8 in config.json; those of

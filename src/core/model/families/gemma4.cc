@@ -53,16 +53,15 @@ constexpr std::string_view kGemma4Fields = R"({
 
 // What per_layer_config, as transformers writes it since 5.24, says of layers without a window: all
 // the same, and of no other layer. Nothing where it is not there.
-std::optional<ConfigFields::Json> ReadPerLayer(ConfigFields& fields,
-                                               const std::vector<bool>& sliding) {
-  const ConfigFields::Json* all = fields.Find("per_layer_config");
+std::optional<Json> ReadPerLayer(ConfigFields& fields, const std::vector<bool>& sliding) {
+  const Json* all = fields.Find("per_layer_config");
   if (all == nullptr || !all->is_object()) return std::nullopt;
-  ConfigFields::Json of_full;
+  Json of_full;
   for (std::size_t i = 0; i < sliding.size(); ++i) {
-    const ConfigFields::Json own = all->value(std::to_string(i), ConfigFields::Json::object());
+    const Json own = all->value(std::to_string(i), Json::object());
     const auto first = std::ranges::find(sliding, false) - sliding.begin();
     if (std::cmp_equal(i, first)) of_full = own;
-    if (own == (sliding[i] ? ConfigFields::Json::object() : of_full)) continue;
+    if (own == (sliding[i] ? Json::object() : of_full)) continue;
     fields.Refuse(fmt::format(
         "per_layer_config gives layer {} sizes of its own, which only all layers without a window "
         "may have alike",

@@ -68,7 +68,7 @@ void DescribeGptOss(ConfigFields& fields, ModelConfig* config) {
 
 // The frequencies between those that are stretched and those that are not are not rounded to whole
 // numbers, which GGUF files do not say.
-void GptOssFromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
+void GptOssFromGguf(const GgufMetadata& /*metadata*/, Json* config) {
   if (config->contains("rope_scaling")) (*config)["rope_scaling"]["truncate"] = false;
 }
 

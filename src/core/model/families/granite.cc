@@ -16,7 +16,7 @@ void DescribeGranite(ConfigFields& fields, ModelConfig* config) {
   config->embedding_scale = static_cast<float>(number("embedding_multiplier", 1));
   config->block.scale = static_cast<float>(number("residual_multiplier", 1));
   config->logit_scale = static_cast<float>(1 / number("logits_scaling", 1));
-  const ConfigFields::Json* positions = fields.Find("position_embedding_type");
+  const Json* positions = fields.Find("position_embedding_type");
   for (LayerSpec& layer : config->layers) {
     layer.attention.scale = number("attention_multiplier", layer.attention.scale);
     if (positions != nullptr && *positions != "rope") layer.attention.rope = -1;
@@ -25,7 +25,7 @@ void DescribeGranite(ConfigFields& fields, ModelConfig* config) {
 
 // There the number by which logits are divided is called a scale, too, and rotations that were not
 // trained are not made.
-void GraniteFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void GraniteFromGguf(const GgufMetadata& metadata, Json* config) {
   std::string architecture;
   if (!metadata.String("general.architecture", &architecture).ok()) return;
   double scale = 0;

@@ -25,7 +25,7 @@ void DescribeMinistral3(ConfigFields& fields, ModelConfig* config) {
 // Some of its layers do not rotate: every fourth, unless the list says otherwise.
 void DescribeSmolLm3(ConfigFields& fields, ModelConfig* config) {
   const int every = fields.IntOr("no_rope_layer_interval", 1, kMaxLayers, 4);
-  const ConfigFields::Json* rotates = fields.Find("no_rope_layers");
+  const Json* rotates = fields.Find("no_rope_layers");
   if (rotates != nullptr && (!rotates->is_array() || rotates->size() != config->layers.size())) {
     return fields.Refuse("no_rope_layers must be a list with 0 or 1 for each layer");
   }
@@ -45,9 +45,9 @@ void DescribeSmolLm3(ConfigFields& fields, ModelConfig* config) {
 }
 
 // In files the two scales of yarn are one, of all numbers, and the other is 1.
-void Ministral3FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void Ministral3FromGguf(const GgufMetadata& metadata, Json* config) {
   if (!config->contains("rope_scaling")) return;
-  ConfigFields::Json& scaling = (*config)["rope_scaling"];
+  Json& scaling = (*config)["rope_scaling"];
   double value = 0;
   if (metadata.Number("mistral3.rope.scaling.yarn_log_multiplier", &value).ok() && value > 0) {
     scaling["mscale"] = 1;
@@ -83,7 +83,7 @@ constexpr TensorName kMixtralNames[] = {
 bool EveryLayer(int /*layer*/) { return true; }
 
 // Files of this architecture say no window, whatever keys they have.
-void MixtralFromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
+void MixtralFromGguf(const GgufMetadata& /*metadata*/, Json* config) {
   config->erase("sliding_window");
 }
 

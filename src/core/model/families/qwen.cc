@@ -68,7 +68,7 @@ void DescribeQwen3Moe(ConfigFields& fields, ModelConfig* config) {
 }
 
 // There all layers have experts and all weights are normalised.
-void Qwen3MoeFromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
+void Qwen3MoeFromGguf(const GgufMetadata& /*metadata*/, Json* config) {
   (*config)["norm_topk_prob"] = true;
 }
 
@@ -101,7 +101,7 @@ void SetQwenExperts(ConfigFields& fields, bool normalised, ModelConfig* config) 
   const int step = fields.IntOr("decoder_sparse_step", 1, kMaxLayers, 1);
   const int width = fields.Integer("moe_intermediate_size", 1, kMaxIntermediate);
   std::vector<int> dense;
-  if (const ConfigFields::Json* list = fields.Find("mlp_only_layers")) {
+  if (const Json* list = fields.Find("mlp_only_layers")) {
     if (!list->is_array() ||
         !std::ranges::all_of(*list, [](const auto& each) { return each.is_number_unsigned(); })) {
       return fields.Refuse("mlp_only_layers must be a list of numbers of layers");

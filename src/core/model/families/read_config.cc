@@ -14,8 +14,6 @@
 namespace foretoken {
 namespace {
 
-using Json = ConfigFields::Json;
-
 std::string NamesOfAll() {
   std::string names;
   for (const Family* family : Families()) {
@@ -93,9 +91,9 @@ constexpr std::string_view kUsualFields = R"({
     "tie_word_embeddings": false})";
 
 Json AsClassReads(const Family& family, const Json& json) {
-  Json all = Json::parse(kUsualFields);
-  all.update(Json::parse(family.relatives_fields));
-  all.update(Json::parse(family.fields));
+  Json all = Json::Parse(kUsualFields);
+  all.update(Json::Parse(family.relatives_fields));
+  all.update(Json::Parse(family.fields));
   // Whatever there is of a rotation takes the place of the class's own.
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
     if (json.contains(name) && !json[name].empty()) all.erase("rope_parameters");

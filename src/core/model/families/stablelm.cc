@@ -31,7 +31,7 @@ void DescribeStableLm(ConfigFields& fields, ModelConfig* config) {
   }
 }
 
-void StableLmFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void StableLmFromGguf(const GgufMetadata& metadata, Json* config) {
   bool parallel = false;
   if (metadata.Flag("stablelm.use_parallel_residual", &parallel).ok()) {
     (*config)["use_parallel_residual"] = parallel;

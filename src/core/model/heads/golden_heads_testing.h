@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,12 +13,12 @@
 #include "core/model/drafters/own_drafter.h"
 #include "core/model/families/read_config.h"
 #include "core/model/open_checkpoint.h"
+#include "json/json.h"
 
 namespace foretoken {
 
 class GoldenHeads : public testing::Test {
  protected:
-  using Json = nlohmann::json;
   using Change = std::function<void(Checkpoint&, Json&)>;
 
   static std::filesystem::path Folder(const std::string& name) {
@@ -31,7 +30,7 @@ class GoldenHeads : public testing::Test {
   Result<LearnedDraft> With(const std::string& name, const Change& change,
                             std::string_view own = "") {
     Checkpoint folder = Open(name);
-    Json json = Json::parse(folder.config.json);
+    Json json = Json::Parse(folder.config.json);
     change(folder, json);
     folder.config.json = json.dump();
     return ReadDrafter(own, std::move(folder), target_, target_config_);
@@ -47,7 +46,7 @@ class GoldenHeads : public testing::Test {
   // A model that has heads beside all else runs as one.
   bool IsToldFromAModelWith(const char* count) {
     Checkpoint model = Open("target");
-    Json json = Json::parse(model.config.json);
+    Json json = Json::Parse(model.config.json);
     json[count] = 5;
     model.config.json = json.dump();
     return !IsLearnedDraft(model);

@@ -18,8 +18,6 @@
 namespace foretoken {
 namespace {
 
-using Json = ConfigFields::Json;
-
 constexpr std::string_view kHydraFlags[] = {"tie_word_embeddings", "use_cache", "grounded_heads"};
 constexpr std::string_view kHydraPrefix = "prefix_embeding_layer.";  // As its authors spell it.
 

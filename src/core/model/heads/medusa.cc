@@ -18,8 +18,6 @@
 namespace foretoken {
 namespace {
 
-using Json = ConfigFields::Json;
-
 constexpr std::string_view kMedusaFlags[] = {"tie_word_embeddings", "use_cache"};
 // Before the names of heads that lie among a model's tensors.
 constexpr std::string_view kOwnPrefixes[] = {"medusa_head.", "medusa_lm_head."};
@@ -116,7 +114,7 @@ Result<LearnedDraft> ReadOwnMedusa(Checkpoint model, const ModelConfig& target) 
     std::erase_if(model.tensors, of_model);
     std::erase_if(model.others, of_model);
     std::erase_if(model.arranged, of_model);
-    Json json = Json::parse(model.config.json, nullptr, /*allow_exceptions=*/false);
+    Json json = Json::Parse(model.config.json);
     if (!json.is_object()) json = Json::object();
     return ReadMedusaHeads(std::move(model), prefix, json, target);
   }

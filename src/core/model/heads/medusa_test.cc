@@ -95,7 +95,7 @@ TEST_F(MedusaTest, MayLieAmongTheTensorsOfAModel) {
   ASSERT_TRUE(alone.ok()) << alone.error().message;
   for (const std::string prefix : {"medusa_head.", "medusa_lm_head."}) {
     Checkpoint model = Open("target");
-    Json json = Json::parse(model.config.json);
+    Json json = Json::Parse(model.config.json);
     json["medusa_num_heads"] = 4;
     model.config.json = json.dump();
     for (const auto& [name, tensor] : heads.tensors) model.tensors.emplace(prefix + name, tensor);

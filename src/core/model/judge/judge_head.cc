@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "core/tensor/tensor_view.h"
 #include "core/weights/file_tensors.h"
 #include "core/weights/safetensors.h"
+#include "json/json.h"
 #include "json/json_object.h"
 #include "json/read_json_object.h"
 
@@ -26,7 +26,7 @@ constexpr std::string_view kBias = "judge.bias";
 Status CheckConfig(const fs::path& path, const JudgedTarget& target) {
   const std::string where = path.string();
   FT_ASSIGN_OR_RETURN(
-      const nlohmann::json json,
+      const Json json,
       ReadJsonObject(
           path,
           "a judge's folder has config.json and model.safetensors, as foretoken_train judge "

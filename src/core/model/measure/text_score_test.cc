@@ -6,13 +6,13 @@
 #include <bit>
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/model/config/named_shapes.h"
 #include "core/model/families/read_config.h"
 #include "core/model/model_testing.h"
 #include "core/model/open_checkpoint.h"
 #include "core/weights/checkpoint.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -268,7 +268,7 @@ TEST_F(TextScoreTest, SaysWhichTokenHasNoProbability) {
 // logarithm.
 TEST(TextScoreGolden, LossesAgree) {
   const std::string root = FORETOKEN_SOURCE_DIR;
-  const auto all = nlohmann::json::parse(std::ifstream(root + "/tests/golden/states.json"));
+  const auto all = Json::Parse(std::ifstream(root + "/tests/golden/states.json"));
   for (const auto& [name, golden] : all.items()) {
     SCOPED_TRACE(name);
     const auto tokens = golden["prompt_ids"].get<std::vector<Token>>();

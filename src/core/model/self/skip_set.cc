@@ -3,17 +3,15 @@
 #include <fmt/core.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/files/read_file.h"
 #include "base/files/replace_file.h"
+#include "json/json.h"
 #include "json/json_object.h"
 
 namespace foretoken {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 constexpr int kMaxSkippedLayers = 4096;
@@ -53,7 +51,7 @@ Result<SkipSet> ReadSkipSet(const std::filesystem::path& path) {
   if (!text.ok()) {
     return InvalidInput(fmt::format("{}: {}", path.string(), text.error().message));
   }
-  const Json file = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const Json file = Json::Parse(*text);
   if (file.is_discarded()) {
     return InvalidInput(fmt::format(
         "{} is no JSON: a set of sub-layers is written by `foretoken skip-search`", path.string()));

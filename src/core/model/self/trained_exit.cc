@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "core/model/families/family.h"
 #include "core/weights/file_tensors.h"
 #include "core/weights/safetensors.h"
+#include "json/json.h"
 #include "json/json_object.h"
 #include "json/read_json_object.h"
 
@@ -40,7 +40,7 @@ Result<FileTensors> Renamed(FileTensors file, const Family& family, const std::s
 Result<int> ReadExitConfig(const fs::path& path, const ModelConfig& model) {
   const std::string where = path.string();
   FT_ASSIGN_OR_RETURN(
-      const nlohmann::json json,
+      const Json json,
       ReadJsonObject(path,
                      "a trained exit is a folder with config.json and model.safetensors, as "
                      "foretoken_train exit writes them"));

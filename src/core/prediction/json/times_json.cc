@@ -5,8 +5,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kMaxPoints = TimeTable::kMaxRowPoints * TimeTable::kMaxContextPoints;
 constexpr int kMaxCount = 1 << 30;
 constexpr double kMaxContention = 100;

@@ -15,12 +15,12 @@ struct DraftTables {
 
 /// `rows`, `contexts` and `us`. Refuses what TimeTable::Make does.
 TimeTable ReadTable(JsonObject object);
-nlohmann::ordered_json TableJson(const TimeTable& table);
+Json TableJson(const TimeTable& table);
 
 /// What a CostModel holds of times: its tables (whose rows beside a draft are in the contention;
 /// those of drafts are called by the registry's names), the host's and the contention. Refuses
 /// other fields.
 CostModel ReadTimes(JsonObject object, const ByDrafter<DraftTables>& tables);
-nlohmann::ordered_json TimesJson(const CostModel& times, const ByDrafter<DraftTables>& tables);
+Json TimesJson(const CostModel& times, const ByDrafter<DraftTables>& tables);
 
 }  // namespace foretoken

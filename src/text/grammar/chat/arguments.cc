@@ -4,18 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "foretoken/json_schema.h"
+#include "json/json.h"
 #include "text/grammar/chat/free_text.h"
 #include "text/grammar/chat/gemma_arguments.h"
 #include "text/grammar/grammar_text.h"
 
 namespace foretoken {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Expression TextLiteral(std::string_view text) { return LiteralOf(std::string(text)); }
 
@@ -77,7 +75,7 @@ Result<Expression> ArgumentsOf(const CallForm& form, const std::string& schema, 
   FT_ASSIGN_OR_RETURN(const std::string json, JsonSchemaGrammar(schema));
   if (form.body == CallBody::kGemma) return GemmaArguments(form, schema, grammar);
   if (form.body != CallBody::kTags) return Include(json, grammar);
-  return TagArguments(form, Json::parse(schema), grammar);
+  return TagArguments(form, Json::Parse(schema), grammar);
 }
 
 }  // namespace

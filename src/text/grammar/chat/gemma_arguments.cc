@@ -4,20 +4,18 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "foretoken/json_schema.h"
+#include "json/json.h"
 #include "text/grammar/chat/arguments.h"
 #include "text/grammar/chat/free_text.h"
 #include "text/grammar/grammar_text.h"
 
 namespace foretoken {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kMaxArgumentDepth = 50;
 
@@ -87,7 +85,7 @@ class GemmaArgumentWriter {
         ways.push_back(LiteralOf(value.dump()));
         continue;
       }
-      const auto& text = value.get_ref<const std::string&>();
+      const auto& text = value.text();
       if (text.find(form_.value_close) != std::string::npos) {
         return InvalidInput("a text has the mark in it that ends texts");
       }
@@ -149,7 +147,7 @@ class GemmaArgumentWriter {
     const Json required = schema.value("required", Json::array());
     const Json properties = schema.value("properties", Json::object());
     for (const Json& name : required) {
-      if (name.is_string() && properties.contains(name.get_ref<const std::string&>())) continue;
+      if (name.is_string() && properties.contains(name.text())) continue;
       return InvalidInput(fmt::format("{} is required, but not declared", name.dump()));
     }
     struct Member {
@@ -188,7 +186,7 @@ class GemmaArgumentWriter {
 
 Result<Expression> GemmaArguments(const CallForm& form, const std::string& schema,
                                   Grammar* grammar) {
-  return GemmaArgumentWriter(form, grammar).Value(Json::parse(schema), 0);
+  return GemmaArgumentWriter(form, grammar).Value(Json::Parse(schema), 0);
 }
 
 }  // namespace foretoken

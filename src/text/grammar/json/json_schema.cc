@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
+#include "json/json.h"
 
 #include "text/grammar/json/json_grammar.h"
 #include "text/grammar/json/json_size.h"
@@ -31,12 +31,14 @@ Result<std::string> JsonSchemaGrammar(std::string_view schema) {
   }
   try {
     FT_RETURN_IF_ERROR(CheckJsonSize(schema, kMaxJsonDepth, kMaxMembers));
-    const nlohmann::ordered_json parsed = nlohmann::ordered_json::parse(schema);
+    std::string wrong;
+    const Json parsed = Json::Parse(schema, &wrong);
+    if (parsed.is_discarded()) {
+      return InvalidInput(fmt::format("the schema is not valid JSON: {}", wrong));
+    }
     return SchemaWriter(parsed).Write();
   } catch (const SchemaRefusal& refusal) {
     return InvalidInput(refusal.message);
-  } catch (const nlohmann::ordered_json::exception& error) {
-    return InvalidInput(fmt::format("the schema is not valid JSON: {}", error.what()));
   }
 }
 

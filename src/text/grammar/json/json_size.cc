@@ -5,22 +5,22 @@
 #include <string>
 #include <vector>
 
-#include "json/accepting_sax.h"
+#include "json/json_events.h"
 
 namespace foretoken {
 namespace {
 
-class SizeCheck : public AcceptingSax {
+class SizeCheck : public JsonEvents {
  public:
   SizeCheck(std::size_t depth, int members) : max_depth_(depth), max_members_(members) {}
 
   const std::string& complaint() const { return complaint_; }
 
-  bool start_object(std::size_t) override { return Open(); }
-  bool end_object() override { return Close(); }
-  bool start_array(std::size_t) override { return Open(); }
-  bool end_array() override { return Close(); }
-  bool key(string_t&) override {
+  bool BeginObject() override { return Open(); }
+  bool EndObject() override { return Close(); }
+  bool BeginArray() override { return Open(); }
+  bool EndArray() override { return Close(); }
+  bool Name(std::string) override {
     if (++members_.back() > max_members_) {
       complaint_ = fmt::format("an object of the schema has more than {} members", max_members_);
     }
@@ -48,7 +48,7 @@ class SizeCheck : public AcceptingSax {
 
 Status CheckJsonSize(std::string_view text, int depth, int members) {
   SizeCheck check(static_cast<std::size_t>(depth), members);
-  nlohmann::json::sax_parse(text, &check);
+  ReadJsonEvents(text, &check);
   if (check.complaint().empty()) return {};
   return InvalidInput(check.complaint());
 }

@@ -18,9 +18,7 @@ bool HasName(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-Expression Key(const std::string& name) {
-  return LiteralOf(nlohmann::ordered_json(name).dump() + ":");
-}
+Expression Key(const std::string& name) { return LiteralOf(Json(name).dump() + ":"); }
 
 }  // namespace
 

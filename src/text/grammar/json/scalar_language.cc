@@ -13,8 +13,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr bool kFlags[] = {true, false};
 constexpr int kMaxDigits = 40;  // Before the point, where bounds ask for as many.
 // The least limit up to which lengths are counted along with something else: most strings do not
@@ -223,7 +221,7 @@ std::vector<Json> ListedValues(const Demands& demands, const SchemaDocument& doc
     }
     if (value.is_string() && !(demands.strings.empty() && demands.length.free())) {
       if (!strings.has_value()) strings = StringLanguage(demands, document);
-      if (!strings->Has(value.get_ref<const std::string&>())) continue;
+      if (!strings->Has(value.text())) continue;
     }
     if (value.is_number() && !demands.numbers.empty()) {
       if (!numbers.has_value()) numbers = NumberLanguage(demands, document);
@@ -253,7 +251,7 @@ std::optional<std::vector<Json>> FiniteValues(const Demands& demands, std::size_
         document.root(), "what it demands of a number");
     const auto texts = numbers.Texts(most);
     if (!texts.has_value()) return std::nullopt;
-    for (const std::string& text : *texts) values.push_back(Json::parse(text));
+    for (const std::string& text : *texts) values.push_back(Json::Parse(text));
   }
   std::erase_if(values, [&](const Json& value) {
     return std::ranges::find(demands.excluded, value) != demands.excluded.end();

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "json/json.h"
 #include "text/grammar/json/json_grammar.h"
 #include "text/grammar/json/schema_demands.h"
 #include "text/grammar/json/schema_document.h"
@@ -26,15 +26,13 @@ Expression NumberPart(const Demands& demands, Spelling spelling, const SchemaDoc
 
 /// All values that meet the demands, if they are found to be `most` at most; none of them is an
 /// object or an array.
-std::optional<std::vector<nlohmann::ordered_json>> FiniteValues(const Demands& demands,
-                                                                std::size_t most,
-                                                                const SchemaDocument& document);
+std::optional<std::vector<Json>> FiniteValues(const Demands& demands, std::size_t most,
+                                              const SchemaDocument& document);
 
 /// The values that the demands list and that meet the others.
-std::vector<nlohmann::ordered_json> ListedValues(const Demands& demands,
-                                                 const SchemaDocument& document);
+std::vector<Json> ListedValues(const Demands& demands, const SchemaDocument& document);
 
 /// A value as it stands in the output.
-Expression ValuePart(const nlohmann::ordered_json& value, Spelling spelling);
+Expression ValuePart(const Json& value, Spelling spelling);
 
 }  // namespace foretoken

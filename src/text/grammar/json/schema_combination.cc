@@ -8,8 +8,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 bool ShareValue(const std::vector<Json>& a, const std::vector<Json>& b, SchemaDocument* document) {
   document->Spend(a.size() * b.size());
   return std::ranges::any_of(

@@ -14,8 +14,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kMaxWays = 512;
 
 bool Lists(const std::vector<Json>& values, const Json& value) {

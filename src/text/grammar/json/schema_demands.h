@@ -1,11 +1,11 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "json/json.h"
 #include "text/grammar/json/schema_document.h"
 #include "text/grammar/json/schema_keywords.h"
 
@@ -13,7 +13,7 @@ namespace foretoken {
 
 /// A schema that a value must match, or must not.
 struct Conjunct {
-  const nlohmann::ordered_json* schema = nullptr;
+  const Json* schema = nullptr;
   bool negated = false;
   friend auto operator<=>(const Conjunct&, const Conjunct&) = default;
 };
@@ -23,7 +23,7 @@ using Goal = std::vector<Conjunct>;
 
 /// One keyword of a schema that must hold, or must not.
 struct KeywordDemand {
-  const nlohmann::ordered_json* schema = nullptr;
+  const Json* schema = nullptr;
   const char* keyword = nullptr;
   bool negated = false;
 };
@@ -41,32 +41,32 @@ struct CountDemand {
 struct ContainsDemand {
   Goal goal;  ///< The goal of the items that count.
   CountDemand count;
-  const nlohmann::ordered_json* schema = nullptr;
+  const Json* schema = nullptr;
 };
 
 /// What a value must be, all of it at once: demands on one type hold for values of that type.
 struct Demands {
   ValueTypes types = kAllTypes;
   /// If given, the value is one of these. They are no objects and no arrays, nor are those after.
-  std::optional<std::vector<nlohmann::ordered_json>> values;
-  std::vector<nlohmann::ordered_json> excluded;  ///< And none of these.
+  std::optional<std::vector<Json>> values;
+  std::vector<Json> excluded;  ///< And none of these.
 
   std::vector<KeywordDemand> strings;  ///< "pattern" and "format".
   CountDemand length;
   std::vector<KeywordDemand> numbers;  ///< Bounds and "multipleOf".
 
-  std::vector<const nlohmann::ordered_json*> objects;  ///< Their schemas by name hold.
-  std::vector<const nlohmann::ordered_json*> names;    ///< Schemas of the members' names.
+  std::vector<const Json*> objects;  ///< Their schemas by name hold.
+  std::vector<const Json*> names;    ///< Schemas of the members' names.
   std::vector<std::string> required;
   std::vector<std::string> absent;
   std::map<std::string, Goal> members;  ///< What else is demanded of some, if they are there.
   CountDemand properties;
 
-  std::vector<const nlohmann::ordered_json*> arrays;  ///< Their schemas by position hold.
-  std::map<int, Goal> positions;  ///< What else is demanded of some items, if they are there.
+  std::vector<const Json*> arrays;  ///< Their schemas by position hold.
+  std::map<int, Goal> positions;    ///< What else is demanded of some items, if they are there.
   CountDemand items;
   std::vector<ContainsDemand> contains;
-  const nlohmann::ordered_json* unique = nullptr;  ///< The schema that wants no two items alike.
+  const Json* unique = nullptr;  ///< The schema that wants no two items alike.
 };
 
 /// A goal in a form that equals that of other goals which ask for the same in the same words.

@@ -9,8 +9,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // Lists the ways in which a schema may not hold: one of its keywords does not.
 class Denial {
  public:

@@ -9,8 +9,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kMaxSchemaWork = 2'000'000;
 constexpr int kMaxReferences = 64;  // One after the other.
 
@@ -77,9 +75,9 @@ const Json& SchemaDocument::Resolve(const Json& schema) const {
     Refuse(schema, "'$ref' is not supported in a schema with parts that have an '$id'");
   }
   try {
-    const Json::json_pointer pointer(Decoded(text.substr(1)));
-    if (root_.contains(pointer)) return root_.at(pointer);
-  } catch (const Json::exception&) {
+    const Json* const found = root_.Find(Decoded(text.substr(1)));
+    if (found != nullptr) return *found;
+  } catch (const Json::Error&) {
     // Said below.
   }
   Refuse(schema, fmt::format("'$ref' names '{}', which is not there", text));

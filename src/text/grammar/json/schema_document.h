@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <deque>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <unordered_map>
 
 #include "base/result.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -22,8 +22,6 @@ inline constexpr std::size_t kSchemaStep = 32;  ///< Work of a look at a schema,
 /// are known by their addresses. Borrows the schema.
 class SchemaDocument {
  public:
-  using Json = nlohmann::ordered_json;
-
   explicit SchemaDocument(const Json& root);
 
   const Json& root() const { return root_; }

@@ -9,8 +9,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 void AddNew(std::vector<std::string>* names, const std::string& name) {
   if (std::ranges::find(*names, name) == names->end()) names->push_back(name);
 }

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "json/json.h"
 #include "text/grammar/json/schema_demands.h"
 #include "text/grammar/json/schema_document.h"
 
@@ -21,9 +21,7 @@ using Alternative = std::function<void(Draft*)>;
 
 /// Demands so far, and what is still to become demands.
 struct Draft {
-  void Add(const nlohmann::ordered_json& schema, bool negated) {
-    todo.push_back({&schema, negated});
-  }
+  void Add(const Json& schema, bool negated) { todo.push_back({&schema, negated}); }
   void Only(ValueTypes types) { demands.types &= types; }
   /// The value is an object that has, or lacks, a member.
   void With(const std::string& name);
@@ -38,19 +36,18 @@ struct Draft {
 
 /// What "const" or "enum" lists; objects and lists as schemas that only they match.
 struct ListedParts {
-  std::vector<nlohmann::ordered_json> scalars;
-  std::vector<const nlohmann::ordered_json*> schemas;
+  std::vector<Json> scalars;
+  std::vector<const Json*> schemas;
 };
-ListedParts ReadListed(const nlohmann::ordered_json& schema, std::string_view keyword,
-                       SchemaDocument* document);
+ListedParts ReadListed(const Json& schema, std::string_view keyword, SchemaDocument* document);
 
 /// Whether a schema says of itself that everything matches it.
-bool IsTrueSchema(const nlohmann::ordered_json& schema);
+bool IsTrueSchema(const Json& schema);
 
 /// Refuses a least number that is more than can be counted.
-int LeastCount(int count, const nlohmann::ordered_json& schema, const SchemaDocument& document);
+int LeastCount(int count, const Json& schema, const SchemaDocument& document);
 
 /// Adds that `schema`, an object, does not hold: that one of its keywords does not.
-void Deny(const nlohmann::ordered_json& schema, Draft* draft, SchemaDocument* document);
+void Deny(const Json& schema, Draft* draft, SchemaDocument* document);
 
 }  // namespace foretoken

@@ -11,8 +11,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 const char* const kAnnotations[] = {"title",
                                     "description",
                                     "default",
@@ -176,7 +174,7 @@ ValueTypes TypesOf(const Json& schema, const SchemaDocument& document) {
   if (found == schema.end()) return kAllTypes;
   ValueTypes types = 0;
   for (const Json& type : found->is_array() ? *found : Json::array({*found})) {
-    const ValueTypes named = type.is_string() ? TypeNamed(type.get_ref<const std::string&>()) : 0;
+    const ValueTypes named = type.is_string() ? TypeNamed(type.text()) : 0;
     if (named == 0) document.Refuse(schema, fmt::format("the type {} is not known", type.dump()));
     types |= named;
   }
@@ -208,8 +206,9 @@ void CheckKeywords(const Json& schema, const SchemaDocument& document) {
 }
 
 bool HasOnly(const Json& schema, std::string_view only) {
-  return schema.contains(only) && std::ranges::all_of(schema.items(), [&](const auto& item) {
-           return item.key() == only || IsAnnotation(item.key());
+  return schema.contains(only) &&
+         std::ranges::all_of(schema.items(), [&](const Json::Member& item) {
+           return item.first == only || IsAnnotation(item.first);
          });
 }
 

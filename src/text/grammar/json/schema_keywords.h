@@ -1,10 +1,10 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "json/json.h"
 #include "text/grammar/json/schema_document.h"
 
 namespace foretoken {
@@ -24,27 +24,25 @@ inline constexpr ValueTypes kNumberTypes = kWholeType | kFractionType;
 inline constexpr ValueTypes kAllTypes = 127;
 
 /// The type of a value.
-ValueTypes TypeOf(const nlohmann::ordered_json& value);
+ValueTypes TypeOf(const Json& value);
 
 /// The types that "type" (and "nullable") of a schema name; all of them where it has none.
-ValueTypes TypesOf(const nlohmann::ordered_json& schema, const SchemaDocument& document);
+ValueTypes TypesOf(const Json& schema, const SchemaDocument& document);
 
 /// Whether a keyword says nothing about which texts match, like "title".
 bool IsAnnotation(std::string_view keyword);
 
 /// Refuses keywords that are not supported, and values that a keyword may not have.
-void CheckKeywords(const nlohmann::ordered_json& schema, const SchemaDocument& document);
+void CheckKeywords(const Json& schema, const SchemaDocument& document);
 
 /// Whether a schema has no keywords but `only` and annotations.
-bool HasOnly(const nlohmann::ordered_json& schema, std::string_view only);
+bool HasOnly(const Json& schema, std::string_view only);
 
 /// What a keyword that the schema has counts: characters, items and the like. One more than
 /// kMaxRepetitions stands for all above it.
-int SchemaCount(const nlohmann::ordered_json& schema, const char* keyword,
-                const SchemaDocument& document);
+int SchemaCount(const Json& schema, const char* keyword, const SchemaDocument& document);
 
 /// The values of `schema` where it lists them.
-std::optional<std::vector<nlohmann::ordered_json>> ListedValues(
-    const nlohmann::ordered_json& schema);
+std::optional<std::vector<Json>> ListedValues(const Json& schema);
 
 }  // namespace foretoken

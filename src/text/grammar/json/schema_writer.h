@@ -17,13 +17,11 @@ namespace foretoken {
 /// the first is the schema itself. Refuses (SchemaRefusal) what is not supported.
 class SchemaWriter {
  public:
-  explicit SchemaWriter(const nlohmann::ordered_json& root) : document_(root) {}
+  explicit SchemaWriter(const Json& root) : document_(root) {}
 
   Result<std::string> Write();
 
  private:
-  using Json = nlohmann::ordered_json;
-
   // A value that reaches `goal`, in the spelling at hand.
   Expression Value(const Goal& goal);
   Expression Body(const Goal& goal);

@@ -84,6 +84,9 @@ class GrammarCursor final : public ConstraintCursor {
 
   GrammarCursor(std::shared_ptr<GrammarConstraint> constraint, bool drops_space);
 
+  std::unique_ptr<ConstraintCursor> Clone() const override {
+    return std::make_unique<GrammarCursor>(*this);
+  }
   bool drops_space() const override { return drops_space_; }
   void Push(Token token) override;
   bool Prepare(std::span<const Token> path, std::int64_t* steps) const override;

@@ -42,7 +42,7 @@ bool IsSha256(std::string_view text) {
 }
 
 Result<HubListing> ParseListing(std::string_view text, std::string_view where) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::Parse(text);
   if (json.is_discarded()) {
     return InvalidInput(fmt::format("{} is no JSON: is that address a hub?", where));
   }

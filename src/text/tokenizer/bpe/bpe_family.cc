@@ -10,8 +10,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
-
 // Qwen 3.5's: Qwen2's, with the marks of a letter in its word.
 constexpr std::string_view kQwen35Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N})"

@@ -1,17 +1,18 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "json/json.h"
 
 namespace foretoken {
 
 /// What the tokenizer.json of a family of models says of how text becomes words. A model file has
 /// only the family's name (tokenizer.ggml.pre).
 struct BpeFamily {
-  nlohmann::json pre_tokenizer;
+  Json pre_tokenizer;
   bool nfc = false;
   bool whole_words_first = false;
   /// Whether texts begin with the beginning-of-sequence token where a file says nothing of it.

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/files/temporary_testing.h"
+#include "json/json.h"
 #include "text/tokenizer/bpe/bpe_tokenizer.h"
 #include "text/tokenizer/tokenizer_testing.h"
 #include "text/tokenizer/vocabulary_to_embed.h"
@@ -17,7 +17,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
 
 constexpr Token kByte0 = 3;
 // "▁", "a", "b", "ab", "▁ab", behind the bytes.
@@ -113,7 +112,7 @@ TEST(CharacterBpe, OutputsShowSpacesAndBytes) {
 TEST(CharacterBpe, WhatIsNotComputedIsNamed) {
   const auto with = [](const char* pointer, const Json& value) {
     Json json = SmallCharacterBpe();
-    json[Json::json_pointer(pointer)] = value;
+    json.Place(pointer) = value;
     return json;
   };
   Json without_byte = SmallCharacterBpe();

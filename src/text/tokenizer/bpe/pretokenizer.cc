@@ -9,8 +9,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::size_t kMaxSteps = 8;
 
 Error Unsupported(std::string_view what) {

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "json/json.h"
 #include "text/tokenizer/bpe/regex.h"
 
 namespace foretoken {
@@ -28,7 +28,7 @@ class PreTokenizer {
   static PreTokenizer FromPattern(std::string_view pattern);
   /// From the JSON of `pre_tokenizer`: Split, Punctuation, Digits and ByteLevel, which must be one
   /// of the steps of a Sequence. Anything else is an error that names the field.
-  static Result<PreTokenizer> FromJson(const nlohmann::json& json);
+  static Result<PreTokenizer> FromJson(const Json& json);
 
   /// Whether a space goes before a text that does not begin with one.
   bool add_prefix_space() const { return add_prefix_space_; }
@@ -48,10 +48,10 @@ class PreTokenizer {
     bool spelled;  // A step after ByteLevel, which sees words in the byte alphabet.
   };
 
-  Status AddJson(const nlohmann::json& json, bool may_nest);
-  Status AddSplit(const nlohmann::json& json);
-  Status AddPunctuation(const nlohmann::json& json);
-  Status AddByteLevel(const nlohmann::json& json);
+  Status AddJson(const Json& json, bool may_nest);
+  Status AddSplit(const Json& json);
+  Status AddPunctuation(const Json& json);
+  Status AddByteLevel(const Json& json);
   Status AddPattern(std::string_view pattern, bool literal, Keep keep);
   static void Cut(const Step& step, std::string_view word, std::vector<std::string_view>* words);
 

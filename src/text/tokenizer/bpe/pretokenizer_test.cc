@@ -3,18 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
 
 Result<PreTokenizer> FromText(std::string_view text) {
-  return PreTokenizer::FromJson(Json::parse(text, nullptr, /*allow_exceptions=*/false));
+  return PreTokenizer::FromJson(Json::Parse(text));
 }
 
 PreTokenizer MustReadSteps(std::string_view text) {

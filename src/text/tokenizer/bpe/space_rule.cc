@@ -12,8 +12,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
-
 // The steps of a part of a tokenizer.json, which may be a sequence of them or nothing.
 std::vector<Json> StepsOf(const Json& part, const char* list) {
   if (part.is_null()) return {};
@@ -145,8 +143,6 @@ std::string SpaceRule::description() const {
   return fmt::format("{} {} {}", static_cast<int>(before), cut, drops_leading);
 }
 
-Result<SpaceRule> SpaceRuleFromJson(const nlohmann::json& tokenizer) {
-  return Reader().Read(tokenizer);
-}
+Result<SpaceRule> SpaceRuleFromJson(const Json& tokenizer) { return Reader().Read(tokenizer); }
 
 }  // namespace foretoken

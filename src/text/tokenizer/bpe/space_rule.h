@@ -1,11 +1,11 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -35,6 +35,6 @@ struct SpaceRule {
 
 /// The rule that a tokenizer.json's normalizer, pre_tokenizer and decoder come to; refuses, naming
 /// it, what is none of the usual ways to write it. A sentence without a place.
-Result<SpaceRule> SpaceRuleFromJson(const nlohmann::json& tokenizer);
+Result<SpaceRule> SpaceRuleFromJson(const Json& tokenizer);
 
 }  // namespace foretoken

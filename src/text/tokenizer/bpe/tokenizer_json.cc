@@ -7,8 +7,6 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
-
 /// Reads one tokenizer.json.
 class TokenizerJsonParser {
  public:
@@ -102,7 +100,7 @@ class TokenizerJsonParser {
     // By id: a table grows with the ids, and JSON objects come in the order of their keys.
     std::vector<std::pair<std::uint64_t, const std::string*>> tokens;
     tokens.reserve(vocabulary.size());
-    const auto& object = vocabulary.get_ref<const Json::object_t&>();
+    const auto& object = vocabulary.items();
     for (const auto& [spelling, id] : object) {
       if (!id.is_number_unsigned()) {
         return Bad(
@@ -122,7 +120,7 @@ class TokenizerJsonParser {
     if (!merges.is_array()) return Bad("model.merges is not an array");
     for (const Json& merge : merges) {
       if (merge.is_string()) {
-        const auto& text = merge.get_ref<const std::string&>();
+        const auto& text = merge.text();
         const std::size_t space = text.find(' ');
         if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
           return Bad(fmt::format("model.merges holds '{}', which is not two tokens", text));
@@ -131,8 +129,7 @@ class TokenizerJsonParser {
         FT_RETURN_IF_ERROR(builder_.AddMerge(view.substr(0, space), view.substr(space + 1)));
       } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
                  merge[1].is_string()) {
-        FT_RETURN_IF_ERROR(builder_.AddMerge(merge[0].get_ref<const std::string&>(),
-                                             merge[1].get_ref<const std::string&>()));
+        FT_RETURN_IF_ERROR(builder_.AddMerge(merge[0].text(), merge[1].text()));
       } else {
         return Bad("model.merges holds something that is neither a string nor a pair of strings");
       }
@@ -188,7 +185,7 @@ class TokenizerJsonParser {
 
 Result<std::unique_ptr<Tokenizer>> ParseTokenizerJson(std::string_view text, std::string_view where,
                                                       const TokenizerConfig& config) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::Parse(text);
   if (!json.is_object()) {
     return InvalidInput(fmt::format("{} is not a JSON object: it is truncated or damaged.", where));
   }

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include <nlohmann/json.hpp>
+#include "json/json.h"
 
 #include "text/tokenizer/bpe/bpe_tokenizer.h"
 #include "text/tokenizer/bpe/byte_alphabet.h"
@@ -11,7 +11,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
 
 constexpr Token kStart = 260;
 constexpr Token kEnd = 261;
@@ -168,7 +167,7 @@ TEST(TokenizerJson, WhereAnAddedTokenHasAnotherIdTheVocabularyCounts) {
 TEST(TokenizerJson, UnsupportedFieldsAreNamed) {
   const auto with = [](const char* pointer, const Json& value) {
     Json json = SmallByteBpe();
-    json[Json::json_pointer(pointer)] = value;
+    json.Place(pointer) = value;
     return json;
   };
   const std::pair<Json, std::string> cases[] = {

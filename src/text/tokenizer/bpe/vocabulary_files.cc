@@ -1,17 +1,15 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/text/parse_number.h"
+#include "json/json.h"
 #include "text/tokenizer/bpe/bpe_tokenizer.h"
 #include "text/tokenizer/bpe/byte_alphabet.h"
 #include "text/tokenizer/files.h"
 
 namespace foretoken {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::size_t kMaxRankedToken = 256;
 
@@ -26,11 +24,11 @@ std::string_view TakeLine(std::string_view* text) {
 
 Status AddVocabularyJson(const std::filesystem::path& path, BpeVocabularyBuilder* builder) {
   FT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerFile(path, kMaxTokenizerFile));
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::Parse(text);
   std::vector<std::pair<std::uint64_t, std::string>> tokens;
   bool good = json.is_object();
   if (good) {
-    for (const auto& [spelling, id] : json.get_ref<const Json::object_t&>()) {
+    for (const auto& [spelling, id] : json.items()) {
       good = good && id.is_number_unsigned();
       if (good) tokens.emplace_back(id.get<std::uint64_t>(), spelling);
     }

@@ -2,11 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/text/utf8.h"
-#include "json/ordered_json.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -16,37 +15,35 @@ namespace {
 constexpr std::string_view kLastEnd = "[[the answer goes on here]]";
 
 /// `text` as JSON of one type; null where it is empty.
-Result<OrderedJson> ReadJson(std::string_view name, const std::string& text,
-                             OrderedJson::value_t type) {
-  if (text.empty()) return OrderedJson();
-  OrderedJson json = ParseOrdered(text);
-  if (json.type() == type) return json;
+Result<Json> ReadJson(std::string_view name, const std::string& text, Json::Kind type) {
+  if (text.empty()) return Json();
+  Json json = Json::Parse(text);
+  if (json.kind() == type) return json;
   return InvalidInput(fmt::format("the {} of a chat must be a JSON {}, not '{}'", name,
-                                  type == OrderedJson::value_t::array ? "array" : "object",
+                                  type == Json::Kind::kArray ? "array" : "object",
                                   Shortened(text, 40)));
 }
 
-Result<OrderedJson> MessageJson(const ChatMessage& message) {
-  OrderedJson json = {{"role", message.role}, {"content", message.content}};
-  FT_ASSIGN_OR_RETURN(const OrderedJson more, ReadJson("further fields of a message", message.more,
-                                                       OrderedJson::value_t::object));
+Result<Json> MessageJson(const ChatMessage& message) {
+  Json json = {{"role", message.role}, {"content", message.content}};
+  FT_ASSIGN_OR_RETURN(const Json more,
+                      ReadJson("further fields of a message", message.more, Json::Kind::kObject));
   for (const auto& [name, value] : more.items()) json[name] = value;
   return json;
 }
 
 /// What the template finds by name.
-Result<OrderedJson> VariablesOf(const ChatInput& chat) {
-  OrderedJson data;
-  OrderedJson& messages = data["messages"] = OrderedJson::array();
+Result<Json> VariablesOf(const ChatInput& chat) {
+  Json data;
+  Json& messages = data["messages"] = Json::array();
   for (const ChatMessage& message : chat.messages) {
-    FT_ASSIGN_OR_RETURN(OrderedJson json, MessageJson(message));
+    FT_ASSIGN_OR_RETURN(Json json, MessageJson(message));
     messages.push_back(std::move(json));
   }
-  FT_ASSIGN_OR_RETURN(data["tools"], ReadJson("tools", chat.tools, OrderedJson::value_t::array));
-  FT_ASSIGN_OR_RETURN(data["documents"],
-                      ReadJson("documents", chat.documents, OrderedJson::value_t::array));
-  FT_ASSIGN_OR_RETURN(const OrderedJson variables,
-                      ReadJson("template variables", chat.variables, OrderedJson::value_t::object));
+  FT_ASSIGN_OR_RETURN(data["tools"], ReadJson("tools", chat.tools, Json::Kind::kArray));
+  FT_ASSIGN_OR_RETURN(data["documents"], ReadJson("documents", chat.documents, Json::Kind::kArray));
+  FT_ASSIGN_OR_RETURN(const Json variables,
+                      ReadJson("template variables", chat.variables, Json::Kind::kObject));
   constexpr std::size_t kMostVariables = 256;
   if (variables.size() > kMostVariables) {
     return InvalidInput(fmt::format("a chat template is given at most {} variables, not {}",
@@ -60,7 +57,7 @@ Result<OrderedJson> VariablesOf(const ChatInput& chat) {
     data[name] = value;
   }
   if (chat.continues_last && !messages.empty()) {
-    OrderedJson& content = messages.back()["content"];
+    Json& content = messages.back()["content"];
     content = content.get<std::string>() + std::string(kLastEnd);
     data["add_generation_prompt"] = false;
   }

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <utility>
 
-#include "json/ordered_json.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -29,7 +29,7 @@ constexpr std::string_view kToolsAsText =
     "{{ ', ' if not loop.last }}"
     "{% endfor %}]";
 
-Result<std::string> ToolsAsText(const OrderedJson& tools) {
+Result<std::string> ToolsAsText(const Json& tools) {
   FT_ASSIGN_OR_RETURN(const jinja::Template text, jinja::Template::Parse(kToolsAsText));
   jinja::Inputs inputs;
   inputs.data["tools"] = tools;
@@ -41,7 +41,7 @@ bool Shows(const jinja::Template& chat_template, const std::map<std::string, std
            ToolsPlace place) {
   std::tm now{};
   now.tm_mday = 1;
-  jinja::Inputs inputs{.data = OrderedJson::parse(kProbe), .own = marks, .now = &now};
+  jinja::Inputs inputs{.data = Json::Parse(kProbe), .own = marks, .now = &now};
   if (!PutTools(place, &inputs.data).ok()) return false;
   const Result<jinja::Text> text = chat_template.Render(inputs);
   return text.ok() && text->bytes().find(kProbeName) != std::string::npos;
@@ -58,17 +58,17 @@ ToolsPlace FindToolsPlace(const jinja::Template& chat_template,
   return found == kPlaces.end() ? ToolsPlace::kVariable : *found;
 }
 
-Status PutTools(ToolsPlace place, OrderedJson* variables) {
-  OrderedJson tools = (*variables)["tools"];
+Status PutTools(ToolsPlace place, Json* variables) {
+  Json tools = (*variables)["tools"];
   if (tools.empty() || place == ToolsPlace::kVariable) return {};
   if (place == ToolsPlace::kSystemText) {
     FT_ASSIGN_OR_RETURN(tools, ToolsAsText(tools));
   }
-  OrderedJson& messages = (*variables)["messages"];
+  Json& messages = (*variables)["messages"];
   auto system = std::ranges::find_if(
-      messages, [](const OrderedJson& message) { return message["role"] == "system"; });
+      messages, [](const Json& message) { return message["role"] == "system"; });
   if (system == messages.end()) {
-    system = messages.insert(messages.begin(), OrderedJson{{"role", "system"}, {"content", ""}});
+    system = messages.insert(messages.begin(), Json{{"role", "system"}, {"content", ""}});
   }
   if (!system->contains("tools")) (*system)["tools"] = std::move(tools);
   return {};

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "json/json.h"
 #include "text/jinja/template.h"
 
 namespace foretoken {
@@ -25,6 +25,6 @@ ToolsPlace FindToolsPlace(const jinja::Template& chat_template,
 
 /// Puts the `tools` of a template's variables, where there are any, where it looks for them: there
 /// is then a system message. One that has `tools` of its own keeps them.
-Status PutTools(ToolsPlace place, nlohmann::ordered_json* variables);
+Status PutTools(ToolsPlace place, Json* variables);
 
 }  // namespace foretoken

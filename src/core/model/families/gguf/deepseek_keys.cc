@@ -20,7 +20,7 @@ constexpr int kSigmoid = 2;
 // The keys of a file of one architecture.
 class Keys {
  public:
-  Keys(const GgufMetadata& metadata, std::string_view architecture, ConfigFields::Json* config)
+  Keys(const GgufMetadata& metadata, std::string_view architecture, Json* config)
       : metadata_(metadata), architecture_(architecture), config_(*config) {}
 
   std::string Named(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
@@ -58,13 +58,13 @@ class Keys {
  private:
   const GgufMetadata& metadata_;
   std::string_view architecture_;
-  ConfigFields::Json& config_;
+  Json& config_;
 };
 
 }  // namespace
 
 // Files call both kinds of models alike, and say of attention as it is computed here.
-void DeepseekFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void DeepseekFromGguf(const GgufMetadata& metadata, Json* config) {
   Keys keys(metadata, "deepseek2", config);
   keys.Integer("attention.kv_lora_rank", "kv_lora_rank");
   keys.Integer("attention.q_lora_rank", "q_lora_rank");
@@ -87,7 +87,7 @@ void DeepseekFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) 
   }
 }
 
-void Glm4MoeFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void Glm4MoeFromGguf(const GgufMetadata& metadata, Json* config) {
   Keys(metadata, "glm4moe", config).Experts(kSigmoid);
 }
 

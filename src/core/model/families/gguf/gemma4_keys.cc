@@ -12,7 +12,7 @@
 namespace foretoken {
 
 // Files say of heads what those of layers without a window have, and what layers have is in lists.
-void Gemma4FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void Gemma4FromGguf(const GgufMetadata& metadata, Json* config) {
   const auto integer = [&](const char* key, const char* field) {
     std::int64_t value = -1;
     const bool read = metadata.Integer(fmt::format("gemma4.{}", key), 0, kMaxHidden, &value).ok();
@@ -24,7 +24,7 @@ void Gemma4FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
   integer("attention.shared_kv_layers", "num_kv_shared_layers");
   (*config)["hidden_size_per_layer_input"] = 0;
   integer("embedding_length_per_layer_input", "hidden_size_per_layer_input");
-  const ConfigFields::Json none = ConfigFields::Json::array();
+  const Json none = Json::array();
   const auto types = config->value("layer_types", none);
   const auto kv_heads = config->value("num_key_value_heads_of_layers", none);
   for (std::size_t i = 0; i < std::min(types.size(), kv_heads.size()); ++i) {
@@ -34,9 +34,9 @@ void Gemma4FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
   (*config)["enable_moe_block"] = config->value("num_local_experts", 0) > 0;
   const auto widths = config->value("intermediate_size_of_layers", none);
   if (!widths.empty()) (*config)["use_double_wide_mlp"] = widths.back() != widths.front();
-  ConfigFields::Json full = config->value("rope_scaling", ConfigFields::Json::object());
+  Json full = config->value("rope_scaling", Json::object());
   full["rope_theta"] = config->value("rope_theta", 1e6);
-  const ConfigFields::Json local = {{"rope_theta", config->value("rope_local_base_freq", 1e4)}};
+  const Json local = {{"rope_theta", config->value("rope_local_base_freq", 1e4)}};
   (*config)["rope_parameters"] = {{"full_attention", full}, {"sliding_attention", local}};
   for (const char* name : {"rope_scaling", "rotary_dims"}) config->erase(name);
 }

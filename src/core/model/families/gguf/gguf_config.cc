@@ -7,17 +7,15 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "base/text/printable.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 constexpr std::string_view kLongFactors = "rope_factors_long.weight";
@@ -169,7 +167,7 @@ class ConfigReader {
  private:
   // As the file has it: a float, whose shortest decimal form is meant.
   static Json Shortest(double value) {
-    return Json::parse(fmt::format("{}", static_cast<float>(value)));
+    return Json::Parse(fmt::format("{}", static_cast<float>(value)));
   }
 
   void LongRope() {

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "base/files/temporary_testing.h"
 #include "core/model/open_checkpoint.h"
 #include "core/tensor/tensor_testing.h"
 #include "core/weights/gguf/gguf_file.h"
 #include "core/weights/gguf/gguf_testing.h"
+#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -45,13 +45,13 @@ GgufBuilder ModelFile(std::string_view without = "", std::string_view architectu
   return builder;
 }
 
-Result<nlohmann::json> ConfigOf(const GgufBuilder& builder) {
+Result<Json> ConfigOf(const GgufBuilder& builder) {
   const std::string file = builder.File();
   FT_ASSIGN_OR_RETURN(const GgufContents contents,
                       ParseGguf(std::as_bytes(std::span(file)), "m.gguf"));
   FT_ASSIGN_OR_RETURN(const std::string text,
                       ConfigFromGguf(contents.metadata, contents.tensors, "m.gguf"));
-  return nlohmann::json::parse(text);
+  return Json::Parse(text);
 }
 std::string Refusal(const GgufBuilder& builder) {
   const auto config = ConfigOf(builder);
@@ -95,9 +95,9 @@ TEST(GgufConfig, ModelsWithExpertsHaveAFamilyAndNames) {
   EXPECT_EQ(config->at("num_experts_per_tok"), 2);
   EXPECT_EQ(ConfigOf(ModelFile())->at("model_type"), "llama");
   // Layers have experts where they have a router.
-  EXPECT_EQ(config->at("mlp_only_layers"), nlohmann::json({0, 1}));
+  EXPECT_EQ(config->at("mlp_only_layers"), Json({0, 1}));
   builder.Tensor("blk.1.ffn_gate_inp.weight", {8, 8}, kF32, std::string(256, '\0'));
-  EXPECT_EQ(ConfigOf(builder)->at("mlp_only_layers"), nlohmann::json::array({0}));
+  EXPECT_EQ(ConfigOf(builder)->at("mlp_only_layers"), Json::array({0}));
   EXPECT_FALSE(ConfigOf(ModelFile())->contains("mlp_only_layers"));
 
   const auto same = [](const Family& family, bool gguf, std::string_view theirs,
@@ -163,7 +163,7 @@ TEST(GgufConfig, AFileIsACheckpoint) {
 TEST(GgufConfig, MetadataAreAConfiguration) {
   const auto config = ConfigOf(ModelFile());
   ASSERT_TRUE(config.ok()) << config.error().message;
-  const auto expected = nlohmann::json::parse(R"({
+  const auto expected = Json::Parse(R"({
       "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 8,
       "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
       "num_key_value_heads": 2, "max_position_embeddings": 64, "vocab_size": 5,
@@ -205,7 +205,7 @@ TEST(GgufConfig, CountsOfLayersMayBeNone) {
   const auto config = ConfigOf(builder);
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->at("num_key_value_heads"), 2);
-  EXPECT_EQ(config->at("num_key_value_heads_of_layers"), nlohmann::json({0, 0, 2}));
+  EXPECT_EQ(config->at("num_key_value_heads_of_layers"), Json({0, 0, 2}));
 }
 
 TEST(GgufConfig, OllamasNames) {
@@ -230,7 +230,7 @@ TEST(GgufConfig, Gemma3RotatesAsItsMakersSay) {
     builder.Tensor("token_embd.weight", {8, 5}, kF32, std::string(160, '\0'));
     const auto config = ConfigOf(builder);
     EXPECT_TRUE(config.ok()) << config.error().message;
-    return config->value("rope_scaling", nlohmann::json::object()).value("factor", 1.0);
+    return config->value("rope_scaling", Json::object()).value("factor", 1.0);
   };
   EXPECT_EQ(rotation(true, false), 8);
   EXPECT_EQ(rotation(true, true), 4);
@@ -244,7 +244,7 @@ TEST(GgufConfig, YarnIsRead) {
   builder.Key("llama.rope.scaling.original_context_length", GgufType::kUint32, std::uint32_t{64});
   builder.Key("llama.rope.scaling.yarn_beta_fast", GgufType::kFloat32, 16.0F);
   builder.Key("llama.rope.scaling.yarn_attn_factor", GgufType::kFloat32, 1.1F);
-  const auto expected = nlohmann::json::parse(R"({
+  const auto expected = Json::Parse(R"({
       "type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 16.0,
       "attention_factor": 1.1})");
   EXPECT_EQ((*ConfigOf(builder))["rope_scaling"], expected);
@@ -273,7 +273,8 @@ TEST(GgufConfig, RotaryFactorsAreRead) {
   const float factor = 8;
   builder.Tensor("rope_freqs.weight", {1}, kF32,
                  std::string_view(reinterpret_cast<const char*>(&factor), sizeof(factor)));
-  EXPECT_EQ((*ConfigOf(builder))["rope_scaling"].dump(), R"({"factors":[8.0],"type":"factors"})");
+  EXPECT_EQ((*ConfigOf(builder))["rope_scaling"],
+            Json::Parse(R"({"factors":[8.0],"type":"factors"})"));
 }
 
 TEST(GgufConfig, DefectsAreNamedByTheirKeys) {

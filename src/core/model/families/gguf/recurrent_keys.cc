@@ -11,7 +11,7 @@
 namespace foretoken {
 
 // Files call the sizes of heads as those of other recurrent layers.
-void RecurrentFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+void RecurrentFromGguf(const GgufMetadata& metadata, Json* config) {
   std::string architecture;
   if (!metadata.String("general.architecture", &architecture).ok()) return;
   const auto copy = [&](const char* key, const char* field) {
