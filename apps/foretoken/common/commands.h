@@ -1,8 +1,8 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 
+#include "apps/foretoken/common/command_line.h"
 #include "base/result.h"
 
 namespace foretoken {

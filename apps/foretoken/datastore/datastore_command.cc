@@ -239,10 +239,11 @@ using Options = std::shared_ptr<DatastoreCommandOptions>;
 template <typename Body>
 OptionGroup AddPart(CLI::App* command, const char* name, const char* description,
                     const Options& options, CommandBody* chosen, Body body) {
-  CLI::App* part = command->add_subcommand(name, description);
+  CLI::App* part = AddCommand(command, name, description);
   const OptionGroup add(part);
   add("-d,--datastore", &options->directory, "DIR", "The datastore's folder")->required();
-  part->callback([options, chosen, body] { *chosen = [options, body] { return body(*options); }; });
+  WhenChosen(part,
+             [options, chosen, body] { *chosen = [options, body] { return body(*options); }; });
   return add;
 }
 
@@ -337,8 +338,8 @@ void AddReplay(CLI::App* command, const Options& options, CommandBody* chosen) {
 
 void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command =
-      app->add_subcommand("datastore", "Build, inspect and replay the text that retrieval uses");
-  command->require_subcommand(1);
+      AddCommand(app, "datastore", "Build, inspect and replay the text that retrieval uses");
+  RequireCommand(command);
   const auto options = std::make_shared<DatastoreCommandOptions>();
 
   const OptionGroup build =
@@ -372,8 +373,8 @@ void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
   AddThreads(compact, options);
   AddCapacity(compact, options);
 
-  CLI::App* ranking = command->add_subcommand(
-      "rank", "Rank tokens by how often texts have them, for --draft-vocab");
+  CLI::App* ranking =
+      AddCommand(command, "rank", "Rank tokens by how often texts have them, for --draft-vocab");
   const OptionGroup rank(ranking);
   rank("files", &options->files, "FILE", "Texts, as `build` reads them");
   rank("-d,--datastore", &options->directory, "DIR", "Count what this datastore holds, too");
@@ -383,7 +384,7 @@ void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
   AddTarget(rank, options);
   AddNamespace(rank, options, "Which namespace to count (default: 'shared')");
   AddThreads(rank, options);
-  ranking->callback([options, chosen] { *chosen = [options] { return RunRank(*options); }; });
+  WhenChosen(ranking, [options, chosen] { *chosen = [options] { return RunRank(*options); }; });
 
   AddReplay(command, options, chosen);
 }

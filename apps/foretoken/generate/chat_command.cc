@@ -403,8 +403,7 @@ Result<int> RunChat(ChatOptions options) {
 }  // namespace
 
 void AddChatCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command =
-      app->add_subcommand("chat", "Talk with a model; /help inside lists the commands");
+  CLI::App* command = AddCommand(app, "chat", "Talk with a model; /help inside lists the commands");
   const OptionGroup add(command);
   auto options = std::make_shared<ChatOptions>();
   options->generation.sampling.temperature = 0.7F;
@@ -415,7 +414,7 @@ void AddChatCommand(CLI::App* app, CommandBody* chosen) {
   AddDecodingOptions(command, options.get());
   AddModelSamplingOption(command, &options->model_sampling);
   AddColorOption(command, &options->color);
-  command->callback([options, command, chosen] {
+  WhenChosen(command, [options, command, chosen] {
     *chosen = [options, command] {
       NoteGiven(command, &options->model_sampling);
       return RunChat(*options);

@@ -188,8 +188,8 @@ Result<int> Demo(DemoOptions options) {
 }  // namespace
 
 void AddDemoCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command = app->add_subcommand(
-      "demo",
+  CLI::App* command = AddCommand(
+      app, "demo",
       "Decode built-in prompts in every mode, with every bundled draft, and compare text "
       "and speed");
   const OptionGroup add(command, "Output");
@@ -204,7 +204,7 @@ void AddDemoCommand(CLI::App* app, CommandBody* chosen) {
   AddCoreOptions(command, &options->cores);
   add("--json", &options->json, "Print one JSON object at the end instead of text");
   AddColorOption(command, &options->color);
-  command->callback([options, chosen] { *chosen = [options] { return Demo(*options); }; });
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return Demo(*options); }; });
 }
 
 }  // namespace foretoken

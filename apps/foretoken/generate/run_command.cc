@@ -188,30 +188,31 @@ Result<int> RunOnce(RunOptions options) {
 }  // namespace
 
 void AddRunCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command = app->add_subcommand("run", "Continue a prompt, or answer it with --chat");
+  CLI::App* command = AddCommand(app, "run", "Continue a prompt, or answer it with --chat");
   const OptionGroup add(command);
   const OptionGroup prompt(command, "Prompt");
   const OptionGroup output(command, "Output");
   auto options = std::make_shared<RunOptions>();
-  CLI::Option* argument = add("text", &options->argument, "TEXT",
-                              "The prompt; - or nothing: what comes on standard input");
-  CLI::Option* text = prompt("-p,--prompt", &options->prompt, "TEXT", "The prompt, as an option")
-                          ->excludes(argument);
+  const AddedOption argument = add("text", &options->argument, "TEXT",
+                                   "The prompt; - or nothing: what comes on standard input");
+  const AddedOption text =
+      prompt("-p,--prompt", &options->prompt, "TEXT", "The prompt, as an option")
+          ->excludes(argument);
   prompt("-f,--file", &options->file, "FILE", "Read the prompt from a file")
       ->excludes(argument)
       ->excludes(text);
-  CLI::Option* chat = prompt("--chat", &options->chat,
-                             "Ask the prompt as a question, in the model's chat template");
+  const AddedOption chat = prompt("--chat", &options->chat,
+                                  "Ask the prompt as a question, in the model's chat template");
   prompt("--system", &options->system, "TEXT", "What the model is told first, with --chat")
       ->needs(chat);
   AddChatTemplateOptions(command, &options->chat_template);
-  command->get_option("--chat-template")->needs(chat);
-  command->get_option("--chat-template-kwargs")->needs(chat);
+  FindOption(command, "--chat-template")->needs(chat);
+  FindOption(command, "--chat-template-kwargs")->needs(chat);
   AddReasoningOptions(command, &options->budget);
-  command->get_option("--reasoning-budget")->needs(chat);
+  FindOption(command, "--reasoning-budget")->needs(chat);
   AddDecodingOptions(command, options.get());
   AddModelSamplingOption(command, &options->model_sampling);
-  CLI::Option* as_json =
+  const AddedOption as_json =
       output("--json", &options->json, "Print one JSON object at the end instead of text");
   output(
       "--receipt", &options->receipt, "FILE",
@@ -221,7 +222,7 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
       ->check(Between(0, 100))
       ->needs(as_json);
   AddColorOption(command, &options->color);
-  command->callback([options, command, chosen] {
+  WhenChosen(command, [options, command, chosen] {
     *chosen = [options, command] {
       NoteGiven(command, &options->model_sampling);
       return RunOnce(*options);

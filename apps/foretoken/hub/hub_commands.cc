@@ -158,34 +158,35 @@ constexpr const char* kCacheFooter =
 }  // namespace
 
 void AddPullCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command = app->add_subcommand(
-      "pull", "Fetch a model from a hub by its name, or bring it up to date; prints its path");
+  CLI::App* command = AddCommand(
+      app, "pull", "Fetch a model from a hub by its name, or bring it up to date; prints its path");
   const OptionGroup add(command);
   auto options = std::make_shared<HubCommandOptions>();
   add("name", &options->name, "NAME",
       "ORG/NAME, ORG/NAME:Q4_K_M, ORG/NAME:FILE.gguf; with @REVISION behind ORG/NAME a branch, "
       "tag or commit")
       ->required();
-  command->footer(
+  SetFooter(
+      command,
       fmt::format("An interrupted fetch goes on where it was; files count once their hashes are "
                   "right. Variables: HF_ENDPOINT (the hub's address), HF_TOKEN (or a token that a "
                   "login has left), HF_HUB_OFFLINE=1 (ask for nothing), HF_HUB_DOWNLOAD_TIMEOUT "
                   "(seconds without a byte, 10).\n{}",
                   kCacheFooter));
-  command->callback([options, chosen] { *chosen = [options] { return Pull(*options); }; });
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return Pull(*options); }; });
 }
 
 void AddListCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command = app->add_subcommand("list", "Show the models that have been fetched by name");
+  CLI::App* command = AddCommand(app, "list", "Show the models that have been fetched by name");
   const OptionGroup add(command);
   auto options = std::make_shared<HubCommandOptions>();
   add("--json", &options->json, "Print a JSON array, with every file");
-  command->footer(kCacheFooter);
-  command->callback([options, chosen] { *chosen = [options] { return List(*options); }; });
+  SetFooter(command, kCacheFooter);
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return List(*options); }; });
 }
 
 void AddRemoveCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command = app->add_subcommand("rm", "Remove a model that has been fetched by name");
+  CLI::App* command = AddCommand(app, "rm", "Remove a model that has been fetched by name");
   const OptionGroup add(command);
   auto options = std::make_shared<HubCommandOptions>();
   add("name", &options->name, "NAME",
@@ -193,7 +194,7 @@ void AddRemoveCommand(CLI::App* app, CommandBody* chosen) {
       "ORG/NAME:FILE.gguf: these files")
       ->required();
   add("-y,--yes", &options->yes, "Do not ask");
-  command->callback([options, chosen] { *chosen = [options] { return Remove(*options); }; });
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return Remove(*options); }; });
 }
 
 }  // namespace foretoken

@@ -125,8 +125,8 @@ Result<int> RunDevices(const DevicesOptions& options) {
 }  // namespace
 
 void AddDevicesCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command = app->add_subcommand(
-      "devices", "Show cores and instruction sets, and measure memory and the cost of rows");
+  CLI::App* command = AddCommand(
+      app, "devices", "Show cores and instruction sets, and measure memory and the cost of rows");
   const OptionGroup add(command);
   auto options = std::make_shared<DevicesOptions>();
   add("--cores", &options->cores, "CORES", "Measure these cores, like 0-3; all by default");
@@ -135,10 +135,10 @@ void AddDevicesCommand(CLI::App* app, CommandBody* chosen) {
       ->check(OneOf({"bf16", "f32"}));
   add("--no-measuring", &options->no_measuring, "Only show what is there");
   add("--json", &options->json, "Print one JSON object");
-  command->footer(
-      "The bandwidth of one core bounds ar on it: tokens/s times the bytes of weights "
-      "and KV read per token.");
-  command->callback([options, chosen] { *chosen = [options] { return RunDevices(*options); }; });
+  SetFooter(command,
+            "The bandwidth of one core bounds ar on it: tokens/s times the bytes of weights "
+            "and KV read per token.");
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return RunDevices(*options); }; });
 }
 
 }  // namespace foretoken

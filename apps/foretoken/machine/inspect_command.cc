@@ -410,8 +410,8 @@ Result<int> RunInspect(InspectOptions options) {
 }  // namespace
 
 void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command = app->add_subcommand(
-      "inspect", "Show what a model's folder or GGUF file holds and the memory it needs");
+  CLI::App* command = AddCommand(
+      app, "inspect", "Show what a model's folder or GGUF file holds and the memory it needs");
   const OptionGroup add(command);
   auto options = std::make_shared<InspectOptions>();
   AddTargetOptions(add, "path,-m,--target,--model", &options->model,
@@ -429,7 +429,7 @@ void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
   add("--no-measuring", &options->no_measuring,
       "Leave out how fast the machine reads, and so the speed that it allows");
   add("--json", &options->json, "Print one JSON object");
-  command->callback([options, chosen] { *chosen = [options] { return RunInspect(*options); }; });
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return RunInspect(*options); }; });
 }
 
 }  // namespace foretoken

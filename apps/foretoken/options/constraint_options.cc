@@ -26,16 +26,16 @@ Result<std::string> GrammarOf(const ConstraintOptions& options) {
 
 void AddConstraintOptions(CLI::App* app, ConstraintOptions* options) {
   const OptionGroup add(app, "Constraint");
-  CLI::Option* grammar = add("--grammar", &options->grammar_file, "FILE",
-                             "Let the output match a grammar (GBNF; docs/do/constrain.md)");
-  CLI::Option* schema =
+  const AddedOption grammar = add("--grammar", &options->grammar_file, "FILE",
+                                  "Let the output match a grammar (GBNF; docs/do/constrain.md)");
+  const AddedOption schema =
       add("--json-schema", &options->json_schema, "FILE|JSON",
           "Let the output be JSON that matches a schema: a file, or the schema itself");
   add("--response-format", &options->response_format, "json", "Let the output be any JSON object")
       ->check(OneOf({"json"}))
       ->excludes(grammar)
       ->excludes(schema);
-  schema->excludes(grammar);
+  schema.excludes(grammar);
 }
 
 Status Constrain(const ConstraintOptions& options, const LanguageModel& target,

@@ -40,8 +40,8 @@ void AddModelSamplingOption(CLI::App* app, ModelSamplingOptions* options) {
 
 void NoteGiven(CLI::App* app, ModelSamplingOptions* options) {
   for (const char* name : {kTemperature, kTopK, kTopP, kMinP, kRepeatPenalty}) {
-    const CLI::Option* option = app->get_option(name);
-    if (option->count() > 0 || IsSet(*option)) options->given.insert(name);
+    const AddedOption option = FindOption(app, name);
+    if (option.has_value()) options->given.insert(name);
   }
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <set>
 #include <string>
 
+#include "apps/foretoken/common/command_line.h"
 #include "base/result.h"
 #include "foretoken/sampling.h"
 

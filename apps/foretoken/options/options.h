@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/foretoken/common/command_line.h"
 #include "apps/foretoken/common/prompts.h"
 #include "apps/foretoken/common/terminal.h"
 #include "base/result.h"
@@ -268,57 +268,6 @@ void AddDatastoreOptions(CLI::App* app, DatastoreChoice* choice);
 
 /// Opens what was chosen, for the target's tokenizer.
 Result<OpenDatastore> OpenChosen(const DatastoreChoice& choice, const LanguageModel& target);
-
-/// Whether a variable or a configuration file has set the option: its value is not the program's
-/// default, though it does not count as given on the command line.
-bool IsSet(const CLI::Option& option);
-/// Who has, as MarkSet was told; empty: nobody.
-std::string SourceOf(const CLI::Option& option);
-void MarkSet(CLI::Option* option, std::string source);
-
-/// Checks whose bounds help does not spell out; errors do.
-template <typename Number>
-CLI::Validator Between(Number low, Number high) {
-  return CLI::Range(low, high).description("");
-}
-CLI::Validator OneOf(std::vector<std::string> values);
-/// Checks the values of `--precision` (ParsePrecision), "auto" among them.
-CLI::Validator IsPrecision();
-/// Checks the values of `--kv` (ParseKvFormat), "auto" among them.
-CLI::Validator IsKvFormat();
-/// The values of the option's OneOf; empty without one.
-std::vector<std::string> ChoicesOf(CLI::Option* option);
-
-/// Adds options under one heading of a command's help; without a name, under the usual one.
-class OptionGroup {
- public:
-  explicit OptionGroup(CLI::App* app, std::string name = "Options")
-      : app_(app), name_(std::move(name)) {}
-
-  /// An option whose value is called `type` in the help.
-  template <typename Value>
-  CLI::Option* operator()(const char* names, Value* value, const char* type,
-                          const std::string& help) const {
-    return app_->add_option(names, *value, help)->type_name(type)->group(name_);
-  }
-  /// An option that may be given several times, whose values `take` gets.
-  CLI::Option* operator()(const char* names,
-                          std::function<void(const std::vector<std::string>&)> take,
-                          const char* type, const std::string& help) const {
-    return app_->add_option_function(names, std::move(take), help)
-        ->type_name(type)
-        ->group(name_)
-        ->allow_extra_args(false);
-  }
-  /// A flag.
-  CLI::Option* operator()(const char* names, bool* value, const char* help) const {
-    return app_->add_flag(names, *value, help)->group(name_);
-  }
-
- private:
-  CLI::App* app_;
-  std::string name_;
-};
 
 /// `-md` may be given several times where there may be more than one draft.
 void AddModelOptions(CLI::App* app, ModelOptions* options, int most_drafts = 1);

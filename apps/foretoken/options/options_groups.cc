@@ -18,34 +18,9 @@ std::vector<std::string> NamesOfValues(const Values& values, NameOf name_of) {
 
 }  // namespace
 
-// CLI11's place for what help shows as a default: this program's help does not.
-bool IsSet(const CLI::Option& option) { return !SourceOf(option).empty(); }
-std::string SourceOf(const CLI::Option& option) { return option.get_default_str(); }
-void MarkSet(CLI::Option* option, std::string source) { option->default_str(std::move(source)); }
-
-// The check's name holds its values, since CLI11 keeps them to itself.
-CLI::Validator OneOf(std::vector<std::string> values) {
-  const std::string name = fmt::format("{}", fmt::join(values, ","));
-  return CLI::IsMember(std::move(values)).description("").name(name);
-}
-
-CLI::Validator IsPrecision() { return OneOf({"auto", "bf16", "f32", "portable"}); }
-CLI::Validator IsKvFormat() { return OneOf({"auto", "bf16", "f32", "q8_0"}); }
-
-std::vector<std::string> ChoicesOf(CLI::Option* option) {
-  try {
-    for (int i = 0;; ++i) {
-      const std::string& name = option->get_validator(i)->get_name();
-      if (!name.empty()) return SplitList(name);
-    }
-  } catch (const CLI::OptionNotFound&) {  // How CLI11 says that there is no further one.
-    return {};
-  }
-}
-
 void AddTargetOptions(const OptionGroup& add, const char* names, ModelOptions* options,
                       const std::string& help) {
-  CLI::Option* path = add(names, &options->target, "MODEL", help);
+  const AddedOption path = add(names, &options->target, "MODEL", help);
   add("--hf-repo,--hf", &options->hub_target, "NAME",
       "A model of a hub by its name (also -hf): ORG/NAME, ORG/NAME:Q4_K_M, ORG/NAME:FILE.gguf, "
       "ORG/NAME@REVISION; taken from the cache of models, or fetched into it")
@@ -59,8 +34,8 @@ void AddDraftOptions(const OptionGroup& add, ModelOptions* options, const std::s
     options->draft = drafts.front();
     options->further_drafts.assign(drafts.begin() + 1, drafts.end());
   };
-  CLI::Option* path = most_drafts > 1 ? add(kNames, take, "MODEL", help)
-                                      : add(kNames, &options->draft, "MODEL", help);
+  const AddedOption path = most_drafts > 1 ? add(kNames, take, "MODEL", help)
+                                           : add(kNames, &options->draft, "MODEL", help);
   add("--hf-repo-draft", &options->hub_draft, "NAME", "A draft model by such a name (also -hfd)")
       ->excludes(path);
   add("--draft-vocab", &options->draft_vocab, "WHICH",
@@ -171,7 +146,7 @@ void AddCacheOptions(CLI::App* app, SpeculationOptions* options) {
 }
 
 void AddLossyOptions(const OptionGroup& add, SpeculationOptions* options) {
-  CLI::Option* lossy =
+  const AddedOption lossy =
       add("--lossy", &options->lossy, "RULE",
           "Accept proposed tokens that the model finds likely enough, although it chose another: "
           "faster, and no longer the model's output. typical (Medusa's, by the entropy of what it "

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
+
 #include "base/files/temporary_testing.h"
 #include "core/engine/rules.h"
 

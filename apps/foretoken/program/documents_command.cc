@@ -14,20 +14,21 @@
 namespace foretoken {
 
 void AddCompletionsCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command = app->add_subcommand(
-      "completions", "Print a script by which a shell completes commands and options");
+  CLI::App* command = AddCommand(app, "completions",
+                                 "Print a script by which a shell completes commands and options");
   const OptionGroup add(command);
   auto shell = std::make_shared<std::string>();
   add("shell", shell.get(), "SHELL", "bash, zsh or fish")
       ->check(OneOf({"bash", "zsh", "fish"}))
       ->required();
-  command->footer(
+  SetFooter(
+      command,
       "For this session of bash: source <(foretoken completions bash). To keep it, write the "
       "script "
       "to ~/.local/share/bash-completion/completions/foretoken, to a file _foretoken in a folder "
       "of "
       "zsh's fpath, or to ~/.config/fish/completions/foretoken.fish.");
-  command->callback([=] {
+  WhenChosen(command, [=] {
     *chosen = [app, shell]() -> Result<int> {
       const CommandFacts root = DescribeCommands(app);
       fmt::print("{}", *shell == "bash"  ? BashCompletions(root)
@@ -39,9 +40,9 @@ void AddCompletionsCommand(CLI::App* app, CommandBody* chosen) {
 }
 
 void AddManCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command = app->add_subcommand("man", "Print the manual page");
-  command->footer("To read it: foretoken man | man -l -");
-  command->callback([=] {
+  CLI::App* command = AddCommand(app, "man", "Print the manual page");
+  SetFooter(command, "To read it: foretoken man | man -l -");
+  WhenChosen(command, [=] {
     *chosen = [app]() -> Result<int> {
       fmt::print("{}", ManPage(DescribeCommands(app), FORETOKEN_VERSION));
       return 0;

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
+
 #include "apps/foretoken/options/options.h"
 #include "apps/foretoken/program/command_tree.h"
 #include "apps/foretoken/program/completions.h"

@@ -1,10 +1,13 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "apps/foretoken/common/commands.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace foretoken {
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
+
 #include "apps/foretoken/options/options.h"
 
 namespace foretoken {
@@ -19,9 +21,9 @@ class SettingsTest : public ::testing::Test {
     add("--temp,--temperature", &temperature_, "T", "A number")->check(Between(0.0, 2.0));
     add("--max-tokens", &count_, "N", "A count")->check(Between(1, 100));
     add("--stop", &stops_, "TEXT", "Texts");
-    CLI::Option* list = add("--cores", &cores_, "LIST", "Cores");
+    const AddedOption list = add("--cores", &cores_, "LIST", "Cores");
     add("--threads", &threads_, "N", "Instead of cores")->excludes(list);
-    CLI::Option* chat = add("--chat", &chat_, "A flag");
+    const AddedOption chat = add("--chat", &chat_, "A flag");
     add("--system", &system_, "TEXT", "With --chat")->needs(chat);
     add("--cache,!--no-cache", &cache_, "A flag with a negation");
     const OptionGroup serve(serve_);

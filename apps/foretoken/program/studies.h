@@ -1,11 +1,14 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace foretoken {
 

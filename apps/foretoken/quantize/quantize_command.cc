@@ -70,7 +70,7 @@ Result<int> Quantize(const QuantizeOptions& options) {
 
 void AddQuantizeCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command =
-      app->add_subcommand("quantize", "Write a model as a GGUF file with weights of another type");
+      AddCommand(app, "quantize", "Write a model as a GGUF file with weights of another type");
   const OptionGroup add(command);
   auto options = std::make_shared<QuantizeOptions>();
   add("in", &options->in, "IN", "The model, a folder or a GGUF file")->required();
@@ -81,10 +81,10 @@ void AddQuantizeCommand(CLI::App* app, CommandBody* chosen) {
       ->required()
       ->check(OneOf(TypeNames()));
   add("--force", &options->force, "Replace the file where it is there already");
-  command->footer(
-      "Norms stay F32. The file is one that llama.cpp reads too. Weights that are quantised "
-      "already lose by being quantised again: begin with a model of F16, BF16 or F32.");
-  command->callback([options, chosen] { *chosen = [options] { return Quantize(*options); }; });
+  SetFooter(command,
+            "Norms stay F32. The file is one that llama.cpp reads too. Weights that are quantised "
+            "already lose by being quantised again: begin with a model of F16, BF16 or F32.");
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return Quantize(*options); }; });
 }
 
 }  // namespace foretoken

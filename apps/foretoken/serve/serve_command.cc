@@ -377,7 +377,7 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen) {
 
 void AddServeCommand(CLI::App* app, CommandBody* chosen, EngineOpener open) {
   CLI::App* command =
-      app->add_subcommand("serve", "Serve models by an OpenAI-compatible HTTP API, with a page");
+      AddCommand(app, "serve", "Serve models by an OpenAI-compatible HTTP API, with a page");
   auto options = std::make_shared<ServeOptions>();
   options->each.generation.sampling.temperature = 1;
   options->each.open = std::move(open);
@@ -387,14 +387,15 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen, EngineOpener open) {
   AddLogOptions(command, options.get());
   AddServedModelsOptions(command, options.get());
   AddServedOptions(command, &options->each);
-  command->footer(
+  SetFooter(
+      command,
       "Sampling options are what requests get that do not say otherwise; the temperature is 1, "
       "as OpenAI's, and the seed a random one unless given here. GET /props tells the limits.");
-  command->callback([options, command, chosen] {
+  WhenChosen(command, [options, command, chosen] {
     *chosen = [options, command] {
       NoteGiven(command, &options->each);
-      const CLI::Option* key = command->get_option("--api-key");
-      return Serve(*options, key->count() > 0 || IsSet(*key));
+      const AddedOption key = FindOption(command, "--api-key");
+      return Serve(*options, key.has_value());
     };
   });
 }

@@ -204,8 +204,8 @@ void AddServedOptions(CLI::App* app, ServedOptions* options) {
 
 void NoteGiven(CLI::App* app, ServedOptions* options) {
   NoteGiven(app, &options->model_sampling);
-  const CLI::Option* seed = app->get_option("--seed");
-  if (seed->count() > 0 || IsSet(*seed)) options->service.random_seed = false;
+  const AddedOption seed = FindOption(app, "--seed");
+  if (seed.has_value()) options->service.random_seed = false;
 }
 
 }  // namespace foretoken

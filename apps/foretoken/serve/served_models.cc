@@ -92,7 +92,7 @@ Status AddSettings(const ModelsFile& file, const ModelsFile::Section* section,
       section->name.empty() ? file.path : fmt::format("{} [{}]", file.path, section->name);
   SettingsLevel& level = levels->emplace_back();
   for (const CLI::ConfigItem& item : section->items) {
-    CLI::Option* option = options->app.get_option_no_throw("--" + item.name);
+    CLI::Option* const option = options->app.get_option_no_throw("--" + item.name);
     if (option == nullptr || item.name == "help") {
       return InvalidInput(fmt::format("{}: a model has no option '{}'{}", place, item.name,
                                       Suggestion(item.name, OptionNames(&options->app))));

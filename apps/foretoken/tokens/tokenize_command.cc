@@ -105,7 +105,7 @@ Result<int> Detokenize(const TokenizeOptions& options) {
 // The model and where the input comes from.
 void AddInputOptions(CLI::App* command, const char* what, TokenizeOptions* options) {
   const OptionGroup add(command);
-  CLI::Option* text = add(what, &options->text, "TEXT", "- or nothing: standard input");
+  const AddedOption text = add(what, &options->text, "TEXT", "- or nothing: standard input");
   add("-f,--file", &options->file, "FILE", "Read from a file")->excludes(text);
   AddTargetOptions(
       add, "-m,--target,--model", &options->model,
@@ -117,32 +117,32 @@ void AddInputOptions(CLI::App* command, const char* what, TokenizeOptions* optio
 
 void AddTokenizeCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command =
-      app->add_subcommand("tokenize", "Print the token ids of a text, as a model reads it");
+      AddCommand(app, "tokenize", "Print the token ids of a text, as a model reads it");
   auto options = std::make_shared<TokenizeOptions>();
   AddInputOptions(command, "text", options.get());
   const OptionGroup add(command);
-  CLI::Option* chat =
+  const AddedOption chat =
       add("--chat", &options->chat, "As a user's turn in the model's chat template");
   AddChatTemplateOptions(command, &options->chat_template);
-  command->get_option("--chat-template")->needs(chat);
-  command->get_option("--chat-template-kwargs")->needs(chat);
+  FindOption(command, "--chat-template")->needs(chat);
+  FindOption(command, "--chat-template-kwargs")->needs(chat);
   add("--no-bos", &options->no_bos, "Without the token that begins a text")->excludes(chat);
   add("--literal", &options->literal, "Names of special tokens are text like any other")
       ->excludes(chat);
-  CLI::Option* as_json = add("--json", &options->json, "Print a JSON array instead of lines");
+  const AddedOption as_json = add("--json", &options->json, "Print a JSON array instead of lines");
   add("--pieces", &options->pieces, "Print beside each id how the vocabulary spells it")
       ->excludes(as_json);
-  command->callback([options, chosen] { *chosen = [options] { return Tokenize(*options); }; });
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return Tokenize(*options); }; });
 }
 
 void AddDetokenizeCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command = app->add_subcommand("detokenize", "Print the text of token ids");
+  CLI::App* command = AddCommand(app, "detokenize", "Print the text of token ids");
   auto options = std::make_shared<TokenizeOptions>();
   AddInputOptions(command, "ids", options.get());
-  command->footer(
-      "Ids are separated by spaces, commas or line ends, with or without brackets: what "
-      "`foretoken tokenize` prints, with --json or without.");
-  command->callback([options, chosen] { *chosen = [options] { return Detokenize(*options); }; });
+  SetFooter(command,
+            "Ids are separated by spaces, commas or line ends, with or without brackets: what "
+            "`foretoken tokenize` prints, with --json or without.");
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return Detokenize(*options); }; });
 }
 
 }  // namespace foretoken

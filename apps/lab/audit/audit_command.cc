@@ -106,12 +106,13 @@ void AddAuditCommand(CLI::App* app, CommandBody* chosen) {
   AddStopOptions(command, &options->generation);
   const OptionGroup output(command, "Output");
   output("--json", &options->files.json, "FILE", "The report as JSON; - prints it");
-  command->footer(
+  SetFooter(
+      command,
       "Every prompt is sent without and with speculation, alone and beside others, to a server "
       "that "
       "has not seen it and to one that has. At temperature 0 all answers must be the same; above "
       "it, where the server promises the same answer for a seed. Exit code 1: they are not.");
-  command->callback([options, chosen] { *chosen = [options] { return Audit(*options); }; });
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return Audit(*options); }; });
 }
 
 }  // namespace foretoken

@@ -52,10 +52,10 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   AddSyntheticOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);
   for (const char* other : {"--fallback", "--ssd-preset"}) {
-    command->get_option("--compare-fallbacks")->excludes(command->get_option(other));
+    FindOption(command, "--compare-fallbacks")->excludes(FindOption(command, other));
   }
   for (const char* other : {"--draft", "--hf-repo-draft", "--draft-synthetic"}) {
-    command->get_option("--drafters")->excludes(command->get_option(other));
+    FindOption(command, "--drafters")->excludes(FindOption(command, other));
   }
   AddDatastoreOptions(command, &options->datastore);
   AddMemoryOptions(command, &options->model, &options->speculation);
@@ -86,8 +86,8 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   for (const auto& [name, meaning] : definitions.items()) {
     footer += fmt::format("\n  {}: {}", name, meaning.get<std::string>());
   }
-  command->footer(footer);
-  command->callback([options, command, chosen] {
+  SetFooter(command, footer);
+  WhenChosen(command, [options, command, chosen] {
     *chosen = [options, command]() -> Result<int> {
       if (options->server.url.empty()) return RunBench(*options);
       FT_RETURN_IF_ERROR(CheckServerBenchOptions(*command));

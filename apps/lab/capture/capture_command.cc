@@ -255,13 +255,14 @@ void AddCaptureCommand(CLI::App* app, CommandBody* chosen) {
   AddPromptOptions(command, &options->prompts);
   AddDecodingOptions(command, options.get());
   add("--json", &options->json, "Print one JSON object at the end instead of text");
-  command->footer(
+  SetFooter(
+      command,
       "Answers are sampled at temperature 1 unless --temp says otherwise, and are the same in "
       "every "
       "mode; what is read of each position is what decoding has there, bit for bit.\n"
       "docs/look_up/formats.md defines the files.");
-  command->callback(
-      [options, chosen] { *chosen = [options] { return CaptureRun(*options).Run(); }; });
+  WhenChosen(command,
+             [options, chosen] { *chosen = [options] { return CaptureRun(*options).Run(); }; });
 }
 
 }  // namespace foretoken

@@ -85,13 +85,14 @@ void AddCheckCommand(CLI::App* app, CommandBody* chosen) {
   AddAdapterOptions(command, &options->adapters, "what the receipt says that it was written with");
   AddContextOption(command, &options->model);
   add("--json", &options->json, "Print one JSON object");
-  command->footer(
+  SetFooter(
+      command,
       "The text is read again in one prefill, and each token chosen again with its options, seed "
       "and grammar. Exit code 0: it is the model's own; 1: it is not, and the first wrong token is "
       "shown with its score and that of the model's choice. Receipts made with --precision "
       "portable (which models with quantised weights have by default) can be checked on any "
       "machine, others where the same instruction set is used.");
-  command->callback([options, chosen] { *chosen = [options] { return Check(*options); }; });
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return Check(*options); }; });
 }
 
 }  // namespace foretoken

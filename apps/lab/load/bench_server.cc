@@ -152,7 +152,7 @@ std::size_t CountPrompts(const std::vector<PromptSet>& sets, const PromptOptions
 
 void AddServerBenchOptions(CLI::App* command, ServerBenchOptions* options) {
   const OptionGroup group(command, std::string(kGroup));
-  CLI::Option* server =
+  const AddedOption server =
       group("--server", &options->url, "URL",
             "Measure the OpenAI-compatible server at this address in place of a model in process");
   const auto add = [&](const char* name, auto* value, const char* type, const char* text) {
@@ -188,17 +188,17 @@ void AddServerBenchOptions(CLI::App* command, ServerBenchOptions* options) {
 }
 
 Status CheckServerBenchOptions(const CLI::App& command) {
-  for (const CLI::Option* option : command.get_options()) {
-    const std::string& group = option->get_group();
+  for (const GivenOption& option : GivenOptions(command)) {
+    const std::string& group = option.group;
     const bool understood = group == kGroup || group == "Prompts" || group == "Sampling" ||
                             group == "Stopping" || group == "Output" || group == "Neighbour" ||
-                            option->check_lname("modes");
-    const bool local = option->check_lname("prompt-tokens");
-    if (option->count() > 0 && (!understood || local)) {
+                            option.long_name == "modes";
+    const bool local = option.long_name == "prompt-tokens";
+    if (!understood || local) {
       return InvalidInput(
           fmt::format("{} has no meaning with --server, which measures a model "
                       "that the server has loaded",
-                      option->get_name()));
+                      option.name));
     }
   }
   return {};

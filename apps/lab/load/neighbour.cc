@@ -69,7 +69,7 @@ std::int64_t Bursts::Next() {
 
 void AddNeighbourOptions(CLI::App* command, NeighbourOptions* options) {
   const OptionGroup add(command, "Neighbour");
-  CLI::Option* neighbour =
+  const AddedOption neighbour =
       add("--neighbour", &options->cores, "CORES",
           "Measure beside another program that uses these cores in bursts, like 1 or 0-1; every "
           "mode has the same bursts beside it");

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "apps/foretoken/common/command_line.h"
 #include "base/result.h"
 #include "base/threads/cores.h"
 #include "json/json.h"

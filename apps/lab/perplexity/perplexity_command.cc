@@ -206,7 +206,8 @@ void AddPerplexityCommand(CLI::App* app, CommandBody* chosen) {
       ->check(Between(1, 4096))
       ->excludes("--target-cores");
   add("--json", &options->json, "Print one JSON object");
-  command->footer(
+  SetFooter(
+      command,
       "Perplexity is exp of the mean of -ln p over the scored tokens, p being what the model gives "
       "the text's next token; its standard error takes tokens for independent. Each window is read "
       "by itself, beginning with the token that begins texts where the tokenizer has one, which "
@@ -214,7 +215,8 @@ void AddPerplexityCommand(CLI::App* app, CommandBody* chosen) {
       "is the same, bit for bit, in every run and for any number of cores; with --precision "
       "portable on every processor.\n"
       "The divergence is Kullback and Leibler's, of the model from the other one.");
-  command->callback([options, chosen] { *chosen = [options] { return RunPerplexity(*options); }; });
+  WhenChosen(command,
+             [options, chosen] { *chosen = [options] { return RunPerplexity(*options); }; });
 }
 
 }  // namespace foretoken

@@ -39,18 +39,21 @@ Status CheckView(const CLI::App& command, View view) {
   const std::string_view own = view == View::kSimulate   ? "--simulate"
                                : view == View::kRoofline ? "--roofline"
                                                          : "predictions";
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->count() == 0) continue;
-    const std::string name = "--" + option->get_lnames().front();
-    const std::string_view home = HomeOf(option->get_group(), name);
+  const std::vector<GivenOption> given = GivenOptions(command);
+  for (const GivenOption& option : given) {
+    const std::string name = "--" + option.long_name;
+    const std::string_view home = HomeOf(option.group, name);
     if (home.empty() || home.find(own) != home.npos) continue;
     return InvalidInput(fmt::format("{} is for {}: it would change nothing here", name, home));
   }
+  const auto is_given = [&given](std::string_view name) {
+    return std::ranges::find(given, name, &GivenOption::long_name) != given.end();
+  };
   // The published pair is simulated where nothing is given: nothing is measured for it.
-  if (view != View::kSimulate || command.count("--calibration") > 0) return {};
-  for (const char* name : {"--temp", "--verify", "--target", "--draft"}) {
-    if (command.count(name) == 0) continue;
-    return InvalidInput(fmt::format("with --simulate {} needs --calibration", name));
+  if (view != View::kSimulate || is_given("calibration")) return {};
+  for (const char* name : {"temp", "verify", "target", "draft"}) {
+    if (!is_given(name)) continue;
+    return InvalidInput(fmt::format("with --simulate --{} needs --calibration", name));
   }
   return {};
 }
@@ -94,7 +97,7 @@ void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
   AddPlanRooflineOptions(command, &options->roofline_options);
   output("--json", &options->files.json, "FILE", "Write the figures as JSON; - for the output");
   output("--html", &options->files.html, "FILE", "Write a page with plots");
-  command->callback([options, command, chosen] {
+  WhenChosen(command, [options, command, chosen] {
     *chosen = [options, command]() -> Result<int> {
       const View view = options->roofline   ? View::kRoofline
                         : options->simulate ? View::kSimulate

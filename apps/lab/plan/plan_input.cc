@@ -126,7 +126,7 @@ void AddPlanCalibrationOptions(CLI::App* app, PlanCalibrationOptions* options) {
   for (const char* number : {"--preset", "--target-ms", "--draft-ms", "--sd-draft-ms",
                              "--acceptance", "--hit", "--hit-at-end", "--ngram-acceptance"}) {
     for (const char* measured : {"--calibration", "--temp", "--verify"}) {
-      app->get_option(measured)->excludes(app->get_option(number));
+      FindOption(app, measured)->excludes(FindOption(app, number));
     }
   }
   AddModelOptions(app, &options->models);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "apps/foretoken/common/command_line.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/common/time_units.h"
 #include "apps/lab/plan/plan_views.h"
@@ -204,7 +205,7 @@ std::string TableText(const Json& table, std::size_t most, bool with_c) {
 void AddPlanPredictOptions(CLI::App* app, PlanPredictOptions* options) {
   const OptionGroup add(app, "Choice");
   add("--batches", &options->batches, "LIST", "Batch sizes to compare, like 1,4,16")
-      ->excludes(app->get_option("--batch"));
+      ->excludes(FindOption(app, "--batch"));
   add("--cache-budget", &options->cache_budget, "N",
       "Only this cache budget B, in branches; several are tried by default")
       ->check(Between(1, kMaxCacheBudget));

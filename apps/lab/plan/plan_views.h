@@ -1,9 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
+#include "apps/foretoken/common/command_line.h"
 #include "apps/foretoken/common/report_output.h"
 #include "apps/lab/plan/plan_input.h"
 #include "apps/lab/plan/plan_simulate_runs.h"

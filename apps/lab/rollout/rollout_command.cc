@@ -53,7 +53,7 @@ void AddRolloutStopOptions(CLI::App* command, GenerationOptions* options) {
 
 void AddRolloutOutputOptions(CLI::App* command, RolloutOptions* options) {
   const OptionGroup add(command);
-  CLI::Option* out =
+  const AddedOption out =
       add("-o,--out", &options->out, "FILE",
           "Where samples go as they finish, JSON lines; one that is there already and was begun "
           "in the same way is gone on with (default: standard output)");
@@ -62,7 +62,7 @@ void AddRolloutOutputOptions(CLI::App* command, RolloutOptions* options) {
   add("-b,--batch,--parallel", &options->batch, "N",
       "Samples decoded together (also -np; default 32)")
       ->check(Between(1, 256));
-  CLI::Option* as_json =
+  const AddedOption as_json =
       add("--json", &options->json, "Print the report as one JSON object instead of text");
   add("--serve-jobs", &options->serve_jobs,
       "Read jobs from standard input, a JSON object on each line: prompts and out (files), and if "
@@ -80,7 +80,7 @@ void AddRolloutCommand(CLI::App* app, CommandBody* chosen) {
   options->generation.sampling.temperature = 1;
   AddRolloutOutputOptions(command, options.get());
   AddPromptOptions(command, &options->prompts);
-  command->get_option("--serve-jobs")->excludes(command->get_option("--prompts"));
+  FindOption(command, "--serve-jobs")->excludes("--prompts");
   AddModelOptions(command, &options->model, kMostDrafts);
   AddAdapterOptions(command, &options->adapters, "the samples are decoded with it");
   AddModeOption(command, &options->mode);
@@ -96,13 +96,14 @@ void AddRolloutCommand(CLI::App* app, CommandBody* chosen) {
   AddChatTemplateOptions(command, &options->chat_template);
   AddRolloutStopOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
-  command->footer(
+  SetFooter(
+      command,
       "Samples are drawn at temperature 1 unless --temp says otherwise. Each has a seed of its "
       "own, "
       "which follows from --seed, the prompt's id and the sample's number, and is the same in "
       "every "
       "mode, bit for bit. docs/do/rollout.md defines the files.");
-  command->callback([options, chosen] { *chosen = [options] { return TakeSamples(*options); }; });
+  WhenChosen(command, [options, chosen] { *chosen = [options] { return TakeSamples(*options); }; });
 }
 
 }  // namespace foretoken

@@ -213,15 +213,16 @@ void AddSkipSearchCommand(CLI::App* app, CommandBody* chosen) {
   AddPromptOptions(command, &options->prompts);
   AddDecodingOptions(command, options.get());
   add("--json", &options->json, "Print one JSON object at the end instead of text");
-  command->footer(
+  SetFooter(
+      command,
       "A set is judged by how often what is left of the model holds the same token likeliest as "
       "the whole model does, before each token of the texts, and by the bytes of weights that it "
       "reads for a token; by both, the speed that is to be expected is predicted. A third of the "
       "sets are random, each later one changes the best so far. Ctrl-C ends the search with the "
       "best so far.\n"
       "docs/do/self_speculation.md says more.");
-  command->callback(
-      [options, chosen] { *chosen = [options] { return SkipSearchRun(*options).Run(); }; });
+  WhenChosen(command,
+             [options, chosen] { *chosen = [options] { return SkipSearchRun(*options).Run(); }; });
 }
 
 }  // namespace foretoken

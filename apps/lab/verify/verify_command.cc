@@ -354,8 +354,9 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
   output("--show", &options->show, "N", "Differences to show in detail (default 5)")
       ->check(Between(0, 10'000));
   output("--json", &options->files.json, "FILE", "Write the report as JSON; - for the output");
-  command->footer("Exits with 1 when anything differs.");
-  command->callback([options, chosen] { *chosen = [options] { return Verify(*options).Run(); }; });
+  SetFooter(command, "Exits with 1 when anything differs.");
+  WhenChosen(command,
+             [options, chosen] { *chosen = [options] { return Verify(*options).Run(); }; });
 }
 
 }  // namespace foretoken
