@@ -1,16 +1,15 @@
 # foretoken_layer(FOLDER [COLD | HOT] DEPENDS layers... LINKS layers... LIBRARIES targets...
-#                 SERIAL_TESTS filter)
+#                 TESTS options...)
 #
 # FOLDER of src/, "core/kv", is one layer and one static library, foretoken_kv, made of all its .cc
 # files; *_test.cc files become the test program kv_test. DEPENDS names the layers below that it may
 # include, and LINKS those that implement public headers which it includes: tools/check_layers.py
-# reads this declaration and checks every #include against it. Tests that the filter matches, in the
-# form of --gtest_filter, run with no other test beside them.
+# reads this declaration and checks every #include against it. TESTS are options of foretoken_ctest.
 #
 # A layer is optimised by -O2; a HOT one, which computes, by -O3, and a COLD one, which is asked once
 # or per request, by -O1, which builds a third faster.
 function(foretoken_layer FOLDER)
-  cmake_parse_arguments(LAYER "COLD;HOT" "" "DEPENDS;LINKS;LIBRARIES;SERIAL_TESTS" ${ARGN})
+  cmake_parse_arguments(LAYER "COLD;HOT" "" "DEPENDS;LINKS;LIBRARIES;TESTS" ${ARGN})
   get_filename_component(NAME ${FOLDER} NAME)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${FOLDER}/*.cc)
   set(tests ${sources})
@@ -38,7 +37,7 @@ function(foretoken_layer FOLDER)
 
   if(tests)
     foretoken_unit_tests(${NAME}_test TESTS ${tests} LIBRARIES foretoken_${NAME}
-                         SERIAL_TESTS ${LAYER_SERIAL_TESTS})
+                         CTEST ${LAYER_TESTS})
   endif()
 endfunction()
 
@@ -62,15 +61,15 @@ function(foretoken_optimize LIBRARY COLD HOT)
   endif()
 endfunction()
 
-# foretoken_unit_tests(PROGRAM TESTS files... LIBRARIES targets... SERIAL_TESTS filter)
+# foretoken_unit_tests(PROGRAM TESTS files... LIBRARIES targets... CTEST options...)
 #
 # The test program PROGRAM, made of files with GoogleTest's tests. The precompiled headers are those
-# of base_test, the first one.
+# of base_test, the first one. CTEST are options of foretoken_ctest.
 function(foretoken_unit_tests PROGRAM)
   if(NOT FORETOKEN_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(UNIT "" "" "TESTS;LIBRARIES;SERIAL_TESTS" ${ARGN})
+  cmake_parse_arguments(UNIT "" "" "TESTS;LIBRARIES;CTEST" ${ARGN})
   add_executable(${PROGRAM} ${UNIT_TESTS})
   target_link_libraries(${PROGRAM} PRIVATE ${UNIT_LIBRARIES} GTest::gmock GTest::gtest
                                            GTest::gtest_main)
@@ -83,12 +82,7 @@ function(foretoken_unit_tests PROGRAM)
     foretoken_precompile(${PROGRAM} LIKE base_test)
   endif()
   foretoken_unity(${PROGRAM} 5)
-  if(UNIT_SERIAL_TESTS)
-    gtest_discover_tests(${PROGRAM} DISCOVERY_MODE PRE_TEST TEST_FILTER "${UNIT_SERIAL_TESTS}"
-                         PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE)
-    set(others TEST_FILTER "-${UNIT_SERIAL_TESTS}")
-  endif()
-  gtest_discover_tests(${PROGRAM} DISCOVERY_MODE PRE_TEST ${others} PROPERTIES TIMEOUT 300)
+  foretoken_ctest(${PROGRAM} ${UNIT_CTEST})
 endfunction()
 
 # foretoken_room(FOLDER DEPENDS layers and earlier rooms...)

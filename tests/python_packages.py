@@ -1,12 +1,19 @@
-"""Pinned packages for tests, by pip in virtual environments. A test whose packages cannot be had is
-skipped (exit code 77), unless the environment has CI=true: then it fails."""
+"""Pinned packages for tests, in virtual environments. uv makes these: it keeps unpacked packages in
+a cache of its user's and links them, so that an environment takes a second where pip needs half a
+minute. uv itself comes by pip, once for each user. A test whose packages cannot be had is skipped
+(exit code 77), unless the environment has CI=true: then it fails."""
 
+import contextlib
+import fcntl
 import os
 import pathlib
 import subprocess
 import sys
 
 SKIPPED = 77
+UV = "uv==0.13.8"
+# ctest gives some tests a cache of their own; what is downloaded is kept for all of them.
+CACHE = pathlib.Path.home() / ".cache"
 
 
 def unavailable(reason):
@@ -16,32 +23,55 @@ def unavailable(reason):
     sys.exit(SKIPPED)
 
 
-def pip(folder, *arguments):
-    """Runs pip in the virtual environment in `folder`, which is made where there is none. Returns
-    its Python."""
-    python = folder / "environment" / "bin" / "python"
-    commands = [[python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]]
-    if not python.exists():
-        commands.insert(0, [sys.executable, "-m", "venv", folder / "environment"])
-    for command in commands:
-        result = subprocess.run(command, capture_output=True, text=True)
-        if result.returncode != 0:
-            last = (result.stderr.strip().splitlines() or ["no message"])[-1]
-            unavailable(f"{' '.join(map(str, command))} failed: {last}")
-    return python
+def run(*command):
+    result = subprocess.run(command, capture_output=True, text=True,
+                            env={**os.environ, "XDG_CACHE_HOME": str(CACHE)})
+    if result.returncode != 0:
+        last = (result.stderr.strip().splitlines() or ["no message"])[-1]
+        unavailable(f"{' '.join(map(str, command))} failed: {last}")
+
+
+@contextlib.contextmanager
+def held(folder):
+    """Makes `folder` and lets one process at a time install there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def tool(name):
+    """The path of uv or pip in an environment of the user's that has both."""
+    folder = CACHE / "foretoken_tests" / UV.replace("==", "-")
+    programs = folder / "environment" / "bin"
+    with held(folder):
+        if not (programs / "uv").exists():
+            run(sys.executable, "-m", "venv", "--clear", folder / "environment")
+            run(programs / "python", "-m", "pip", "--quiet", "install", UV)
+    return programs / name
+
+
+def download_source(folder, package):
+    """Leaves the archive of the package's source in `folder`."""
+    run(tool("pip"), "--quiet", "--disable-pip-version-check", "download", "--no-deps",
+        "--no-binary", ":all:", "--dest", folder, package)
 
 
 def install(folder, requirements):
-    """The Python of an environment in `folder` that has what the file `requirements` lists, with
-    every package that these need."""
+    """The Python of an environment in `folder` that has what the file `requirements` lists, which
+    is every package that these need."""
     wanted = requirements.read_bytes()
     stamp = folder / "installed.txt"
     python = folder / "environment" / "bin" / "python"
-    if python.exists() and stamp.exists() and stamp.read_bytes() == wanted:
-        return python
-    folder.mkdir(parents=True, exist_ok=True)
-    python = pip(folder, "install", "--no-deps", "--requirement", requirements)
-    stamp.write_bytes(wanted)
+    uv = tool("uv")
+    with held(folder):
+        if not (python.exists() and stamp.exists() and stamp.read_bytes() == wanted):
+            stamp.unlink(missing_ok=True)
+            run(uv, "--quiet", "venv", "--clear", "--python", sys.executable,
+                folder / "environment")
+            run(uv, "--quiet", "pip", "install", "--python", python, "--no-deps", "--requirement",
+                requirements)
+            stamp.write_bytes(wanted)
     return python
 
 

@@ -21,7 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PUBLIC = "foretoken"
 DECLARATION = re.compile(r"foretoken_(layer|room)\s*\(([^)]*)\)")
-SECTIONS = ("DEPENDS", "LINKS", "LIBRARIES", "SERIAL_TESTS")
+SECTIONS = ("DEPENDS", "LINKS", "LIBRARIES", "TESTS")
 KINDS = ("COLD", "HOT")
 # What a wing may name, by beginnings; folders of no wing may name everything.
 WINGS = {

@@ -61,7 +61,7 @@ class LearnedDrafters(CliTest):
 
     def verify_pair(self, name, target, draft):
         shared = ("verify", "-m", target, "-md", draft, "--prompts", self.prompts,
-                  "--raw", "--ignore-eos", "-n", 60, "--temps", "0,1", "--sampler-sets", "none",
+                  "--raw", "--ignore-eos", "-n", 40, "--temps", "0,1", "--sampler-sets", "none",
                   "--preempt", 0.05, "--json", "-")
         for options in (("--modes", "sd,ssd", "--prefix-cache", "on,off", "--batches", "1,3"),
                         ("--modes", "sd,ssd", "--tree-width", 3, "--batches", "1,16"),

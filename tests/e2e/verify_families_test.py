@@ -56,7 +56,7 @@ class VerifyFamilies(CliTest):
         draft = self.model(family, "draft", lambda weights: shaken(weights, 7))
         models = ("-m", target, "--draft", draft)
         config = json.loads((target / "config.json").read_text())
-        length = min(120, config.get("max_position_embeddings", 256) - len(PROMPTS[0]))
+        length = min(72, config.get("max_position_embeddings", 256) - len(PROMPTS[0]))
         prompts = self.folder / "prompts.jsonl"
         prompts.write_text("".join(json.dumps({"prompt": text}) + "\n" for text in PROMPTS))
         shared = ("verify", *models, "--prompts", prompts, "--raw", "--ignore-eos", "-n", length,

@@ -33,7 +33,7 @@ std::vector<EqualitySetting> EqualitySettings() {
   return settings;
 }
 
-constexpr StopRules kEqualityStop{.max_tokens = 96};
+constexpr StopRules kEqualityStop{.max_tokens = 64};
 
 // AR, one sequence at a time, without a prefix cache: what everything else must equal.
 const std::vector<std::vector<Token>>& EqualityTruth(const EqualitySetting& setting) {

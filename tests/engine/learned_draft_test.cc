@@ -26,10 +26,12 @@ TEST_P(LearnedDraft, EmitsTheTokensOfArAndDraftsOfTrueFeatures) {
 TEST_P(LearnedDraft, TreesEmitTheTokensOfAr) {
   for (const float temperature : {0.0F, 1.0F}) {
     const SamplingParams sampling{.temperature = temperature, .seed = 5};
-    const Run truth = Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, sampling);
+    constexpr int kTokens = 60;
+    const Run truth =
+        Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, sampling, 0, kTokens);
     const EngineConfig options{.plan = {.lookahead = 4, .tree_width = 4, .max_nodes = 20},
                                .max_batch = 3};
-    const Run run = Decode(Mode::kSd, options, sampling);
+    const Run run = Decode(Mode::kSd, options, sampling, 0, kTokens);
     EXPECT_EQ(run.tokens, truth.tokens) << "T " << temperature;
     EXPECT_GT(run.accepted, 25);  // Random drafts that have few tokens to choose from.
   }

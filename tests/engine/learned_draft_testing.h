@@ -234,8 +234,8 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
     int compared = 0;
   };
 
-  Run Decode(Mode mode, EngineConfig options, const SamplingParams& sampling,
-             int preempt_every = 0) {
+  Run Decode(Mode mode, EngineConfig options, const SamplingParams& sampling, int preempt_every = 0,
+             int max_tokens = 44) {
     options.plan.mode = mode;
     options.max_waiting = 16;
     options = CompleteOptions(options, target_.model->config());
@@ -262,7 +262,7 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
       own.seed = seed++;
       auto id = (*engine)->Submit({.prompt = prompt,
                                    .sampling = own,
-                                   .stop = {.max_tokens = 60, .ignore_eos = true},
+                                   .stop = {.max_tokens = max_tokens, .ignore_eos = true},
                                    .listener = &collector});
       EXPECT_TRUE(id.ok()) << (id.ok() ? "" : id.error().message);
       ids.push_back(*id);

@@ -7,15 +7,15 @@ validator is installed in BUILD_FOLDER in a pinned version. Skips (exit code 77)
 downloaded, unless the environment has CI=true."""
 
 import json
-import os
 import pathlib
 import random
 import sys
 
-from checking import PACKAGE, Checker
+from checking import Checker
 
-sys.path.append(str(pathlib.Path(__file__).parents[1]))
-from python_packages import pip
+SOURCE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(SOURCE.parent))
+from python_packages import run_with
 
 INSTANCES = 14  # For each schema.
 NAMES = ["a", "b", "ab", "c"]
@@ -119,10 +119,8 @@ def compare(program, count, seed):
 
 
 def main():
-    program, folder = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
-    if "RANDOM_SCHEMAS" not in os.environ:
-        python = pip(folder, "install", PACKAGE)
-        os.execve(python, [str(python), *sys.argv], {**os.environ, "RANDOM_SCHEMAS": "1"})
+    program = sys.argv[1]
+    run_with(pathlib.Path(sys.argv[2]), SOURCE / "jsonschema_requirements.txt")
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 1500
     seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
     compare(program, count, seed)

@@ -12,11 +12,12 @@ import pathlib
 import sys
 import tarfile
 
-from checking import PACKAGE, Checker
+from checking import Checker
 
 sys.path.append(str(pathlib.Path(__file__).parents[1]))
-from python_packages import pip
+from python_packages import download_source
 
+PACKAGE = "jsonschema==4.23.0"
 FOLDER = "json/tests/draft2020-12"
 
 # The files that count of the optional part: formats, and what regular expressions can be asked for.
@@ -54,7 +55,7 @@ def unpacked_suite(folder):
     suite = folder / "suite"
     if suite.exists():
         return suite
-    pip(folder, "download", "--no-deps", "--no-binary", ":all:", "--dest", folder, PACKAGE)
+    download_source(folder, PACKAGE)
     part = folder / "suite.part"
     with tarfile.open(next(folder.glob("jsonschema-*.tar.gz"))) as packed:
         packed.extractall(part, filter="data")

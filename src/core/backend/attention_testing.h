@@ -72,24 +72,49 @@ inline std::vector<float> StoreAll(Backend* backend, const AttentionCase& c,
   return qkv;
 }
 
-/// Attention of the given positions, all in one call.
+/// A sequence whose keys and values a backend has stored.
+class StoredCase {
+ public:
+  StoredCase(Backend* backend, const AttentionCase& c, const Placement& placement)
+      : backend_(backend),
+        case_(c),
+        placement_(placement),
+        kv_(backend->AllocateKv({LayersOf(c.heads), kStoreBlocks})),
+        rotated_(StoreAll(backend, c, placement, &kv_)) {}
+
+  /// Attention of the given positions, all in one call.
+  std::vector<float> AttendAt(const std::vector<int>& queries) const {
+    const HeadShape& heads = case_.heads;
+    std::vector<float> qkv;
+    std::vector<RowPlace> rows;
+    for (const int p : queries) {
+      const auto width = heads.row_width();
+      qkv.insert(qkv.end(), rotated_.begin() + p * width, rotated_.begin() + (p + 1) * width);
+      rows.push_back({p, placement_.SlotOf(p), 0, std::min(p + 1, placement_.trunk), 0});
+    }
+    std::vector<float> out(queries.size() *
+                           static_cast<std::size_t>(heads.heads * heads.value_dim()));
+    const std::int32_t* table = placement_.blocks.data();
+    backend_->Attention({rows, {&table, 1}, placement_.tail}, heads, case_.rule, 1, qkv.data(), kv_,
+                        out.data());
+    return out;
+  }
+
+  /// The qkv rows with their positions turned in.
+  const std::vector<float>& rotated() const { return rotated_; }
+
+ private:
+  Backend* backend_;
+  const AttentionCase& case_;
+  Placement placement_;
+  KvStore kv_;
+  std::vector<float> rotated_;
+};
+
+/// Attention of the given positions, all in one call, of a sequence that is stored for it.
 inline std::vector<float> AttendAt(Backend* backend, const AttentionCase& c,
                                    const Placement& placement, const std::vector<int>& queries) {
-  KvStore kv = backend->AllocateKv({LayersOf(c.heads), kStoreBlocks});
-  const std::vector<float> all = StoreAll(backend, c, placement, &kv);
-  std::vector<float> qkv;
-  std::vector<RowPlace> rows;
-  for (const int p : queries) {
-    const auto width = c.heads.row_width();
-    qkv.insert(qkv.end(), all.begin() + p * width, all.begin() + (p + 1) * width);
-    rows.push_back({p, placement.SlotOf(p), 0, std::min(p + 1, placement.trunk), 0});
-  }
-  std::vector<float> out(queries.size() *
-                         static_cast<std::size_t>(c.heads.heads * c.heads.value_dim()));
-  const std::int32_t* table = placement.blocks.data();
-  backend->Attention({rows, {&table, 1}, placement.tail}, c.heads, c.rule, 1, qkv.data(), kv,
-                     out.data());
-  return out;
+  return StoredCase(backend, c, placement).AttendAt(queries);
 }
 
 inline std::vector<int> Range(int begin, int end) {

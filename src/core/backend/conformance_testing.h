@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -90,6 +91,15 @@ inline bool SameBits(const float* a, const float* b, std::size_t count) {
   return std::memcmp(a, b, count * sizeof(float)) == 0;
 }
 
+/// What `make` returns, which is called once for all cases that ask the same question at this place
+/// in the source. `make` must be a lambda: each place has a type of its own.
+template <typename Make>
+const auto& Once(const std::string& question, Make make) {
+  static std::map<std::string, decltype(make())> known;
+  const auto found = known.find(question);
+  return found != known.end() ? found->second : known.emplace(question, make()).first->second;
+}
+
 class BackendTest : public testing::TestWithParam<Subject> {
  protected:
   std::unique_ptr<Backend> Make(ThreadPool* pool = nullptr) const {
@@ -100,6 +110,11 @@ class BackendTest : public testing::TestWithParam<Subject> {
   std::unique_ptr<Backend> Reference() const {
     const Numerics& numerics = GetParam().numerics;
     return portable() ? MakePortableReference(numerics.kv) : MakeReferenceBackend(numerics);
+  }
+  /// The reference's numerics: many subjects are held against the same reference.
+  static std::string NumericsName() {
+    const Numerics& numerics = GetParam().numerics;
+    return fmt::format("{} {}", PrecisionName(numerics.precision), KvFormatName(numerics.kv));
   }
   bool portable() const { return GetParam().numerics.precision == Precision::kPortable; }
   /// How far results may be from the reference's: those of the portable arithmetic are the same.
