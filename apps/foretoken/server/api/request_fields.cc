@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text/parse_number.h"
+#include "json/json_events.h"
 
 namespace foretoken::server {
 namespace {
