@@ -71,9 +71,10 @@ class Measurement {
         const float* q = draft.Append(tokens) + last;
         Position position{{p, p + vocabulary_}, {q, q + vocabulary_}, {}, {}};
         if (temperature > 0) {
-          const auto law = target_sampler_.Probabilities(p, params, history_, {});
-          position.p.assign(law.begin(), law.end());
-          const auto most = draft_sampler_.LikeliestTokens(q, params, history_, {}, kMaxLawTokens);
+          const auto distribution = target_sampler_.Probabilities(p, params, history_, {});
+          position.p.assign(distribution.begin(), distribution.end());
+          const auto most =
+              draft_sampler_.LikeliestTokens(q, params, history_, {}, kMaxDistributionTokens);
           position.likeliest.assign(most.begin(), most.end());
         }
         positions.push_back(std::move(position));
@@ -134,7 +135,7 @@ class Measurement {
       if (proposed != nullptr) *proposed = ranking[0];
       return ranking;
     }
-    std::vector<TokenProbability> law = position.likeliest;
+    std::vector<TokenProbability> distribution = position.likeliest;
     const DrawnTokens ranking = draw_.Draw({.root = kPosition - 1,
                                             .path = {},
                                             .children = leaf ? 0 : 1,
@@ -143,9 +144,9 @@ class Measurement {
                                             .fanout = kFanout,
                                             .saguaro_c = way.saguaro_c,
                                             .order = way.order},
-                                           law);
-    laws_.Clear();
-    laws_.SetListed(0, law);
+                                           distribution);
+    distributions_.Clear();
+    distributions_.SetListed(0, distribution);
     if (proposed != nullptr) *proposed = ranking[0];
     return ranking;
   }
@@ -162,7 +163,7 @@ class Measurement {
     Proposal proposal;
     proposal.Extend(proposed);
     const Outcome outcome = VerifyRejection(
-        proposal, laws_,
+        proposal, distributions_,
         [&](int) {
           p_ = position.p;
           return std::span(p_);
@@ -184,7 +185,7 @@ class Measurement {
   Sampler draft_sampler_;
   TokenHistory history_;
   DraftDraw draw_;
-  ProposalLaws laws_;
+  DraftDistributions distributions_;
   std::vector<float> p_;
 };
 

@@ -35,7 +35,7 @@ enum class ProposalShape : std::uint8_t {
   kWindow,      ///< PlanOptions::window columns of K guesses, and as many n-grams as `guesses`.
 };
 
-enum class ProposalLaw : std::uint8_t {
+enum class ProposalDistribution : std::uint8_t {
   kFixed,  ///< The text so far decides what is proposed: a point mass.
   kDrawn,  ///< Under rejection verification tokens are drawn, and come with their distribution.
 };
@@ -48,7 +48,7 @@ struct DrafterInfo {
   std::string_view during;
   DrafterNeeds needs = DrafterNeeds::kText;
   ProposalShape shape = ProposalShape::kChain;
-  ProposalLaw law = ProposalLaw::kFixed;
+  ProposalDistribution distribution = ProposalDistribution::kFixed;
   bool fallback = false;   ///< It may answer at once when the speculation cache has no answer.
   bool remembers = false;  ///< Its proposals may show texts of other sequences of the same scope.
   bool baseline = false;   ///< There to be compared with: mode auto leaves it out.

@@ -264,7 +264,7 @@ class RejectionTest : public testing::TestWithParam<RejectionSetting> {
   }
 
   /// The target's distribution after the prompt and `prefix`, from its log-probabilities.
-  std::vector<double> LawAfter(Engine& plain, const std::vector<Token>& prefix) {
+  std::vector<double> DistributionAfter(Engine& plain, const std::vector<Token>& prefix) {
     Collector collector;
     Request request{.prompt = prompt_, .sampling = {}, .listener = &collector};
     request.prompt.insert(request.prompt.end(), prefix.begin(), prefix.end());
@@ -273,17 +273,18 @@ class RejectionTest : public testing::TestWithParam<RejectionSetting> {
     const auto id = plain.Submit(request);
     EXPECT_TRUE(id.ok());
     plain.RunUntilIdle();
-    std::vector<double> law(kLetters, 0.0);
+    std::vector<double> distribution(kLetters, 0.0);
     const auto logprobs = collector.outputs[*id].logprobs.at(0);
     double sum = 0;
     for (std::size_t i = 1; i < logprobs.size(); ++i) {
-      sum += law[logprobs[i].token] = std::exp(logprobs[i].logprob / Sampling(0).temperature);
+      sum += distribution[logprobs[i].token] =
+          std::exp(logprobs[i].logprob / Sampling(0).temperature);
     }
     // top-p keeps the smallest leading set with that much mass.
     double kept = 0;
     double cut = 0;
     for (std::size_t i = 1; i < logprobs.size(); ++i) {
-      double& probability = law[logprobs[i].token];
+      double& probability = distribution[logprobs[i].token];
       probability /= sum;
       if (cut >= GetParam().top_p) {
         probability = 0;
@@ -292,8 +293,8 @@ class RejectionTest : public testing::TestWithParam<RejectionSetting> {
         kept += probability;
       }
     }
-    for (double& probability : law) probability /= kept;
-    return law;
+    for (double& probability : distribution) probability /= kept;
+    return distribution;
   }
 
   /// Expected and counted, by the first kCompared tokens read as digits.
@@ -305,9 +306,9 @@ class RejectionTest : public testing::TestWithParam<RejectionSetting> {
       std::vector<double> longer;
       std::vector<std::vector<Token>> extended;
       for (std::size_t i = 0; i < prefixes.size(); ++i) {
-        const auto law = LawAfter(*plain, prefixes[i]);
+        const auto distribution = DistributionAfter(*plain, prefixes[i]);
         for (Token token = 0; token < kLetters; ++token) {
-          longer.push_back(joint[i] * law[token]);
+          longer.push_back(joint[i] * distribution[token]);
           extended.push_back(prefixes[i]);
           extended.back().push_back(token);
         }
@@ -347,7 +348,7 @@ class RejectionTest : public testing::TestWithParam<RejectionSetting> {
   const std::vector<Token> prompt_ = {1, 5, 2, 5, 1, 5};
 };
 
-TEST_P(RejectionTest, EmitsTheTargetsJointLaw) {
+TEST_P(RejectionTest, EmitsTheTargetsJointDistribution) {
   const std::vector<double> expected = ExactJoint();
   RequestStats stats;
   const std::vector<int> counts = CountEmitted(*NewEngine(GetParam()), &stats);

@@ -164,8 +164,8 @@ Status Bench::Load() {
     target_on_all_ = target_->OnCores(cores.all);
   }
   context_.scripted = script_.has_value() || options_.scripted_answers;
-  context_.same_law_only = options_.speculation.verification == "rejection" &&
-                           options_.generation.sampling.temperature > 0;
+  context_.same_distribution_only = options_.speculation.verification == "rejection" &&
+                                    options_.generation.sampling.temperature > 0;
   context_.lossy = options_.speculation.is_lossy();
   context_.batch = options_.batch;
   context_.weight_bytes = target_->facts().weight_bytes;

@@ -65,14 +65,14 @@ struct ModeFigures {
 struct BenchContext {
   bool scripted = false;
   /// Rejection: modes sample one distribution and need not emit the same.
-  bool same_law_only = false;
+  bool same_distribution_only = false;
   bool lossy = false;  ///< A rule accepts what the model did not choose.
   int batch = 1;
   std::size_t weight_bytes = 0;  ///< Read per pass over one row.
   std::size_t kv_bytes_per_token = 0;
 
   /// Whether every mode must emit AR's tokens.
-  bool promises_equality() const { return !scripted && !same_law_only && !lossy; }
+  bool promises_equality() const { return !scripted && !same_distribution_only && !lossy; }
 };
 
 ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,

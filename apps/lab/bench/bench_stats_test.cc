@@ -214,7 +214,7 @@ TEST(BenchReport, LabelsScriptsAndClaimsNoEquality) {
 
 TEST(BenchReport, ClaimsNoEqualityUnderRejection) {
   const SetResult set = TwoModes();
-  const BenchContext context{.same_law_only = true};
+  const BenchContext context{.same_distribution_only = true};
   EXPECT_FALSE(ComputeFigures(set, set.modes[1], context).identical.has_value());
   EXPECT_THAT(RenderSet(set, context), HasSubstr("n/a"));
 }

@@ -71,15 +71,16 @@ class Simulation {
       return UnitInterval(
           PhiloxDraw(options_.seed, position, 2 * index + which, NoisePurpose::kScript));
     };
-    const OutcomeLaw& law = sequence.order.ranked ? options_.after_primary : options_.after_backup;
-    const int last = static_cast<int>(law.acceptance.size()) - 1;
+    const OutcomeDistribution& distribution =
+        sequence.order.ranked ? options_.after_primary : options_.after_backup;
+    const int last = static_cast<int>(distribution.acceptance.size()) - 1;
     DrawnOutcome outcome;
     while (outcome.node < sequence.order.length &&
            uniform(sequence.position + outcome.node, 0) <
-               law.acceptance[std::min(outcome.node, last)]) {
+               distribution.acceptance[std::min(outcome.node, last)]) {
       ++outcome.node;
     }
-    const HitCurve& curve = law.curves.at(outcome.node, sequence.order.length);
+    const HitCurve& curve = distribution.curves.at(outcome.node, sequence.order.length);
     const double luck = uniform(sequence.position + outcome.node, 1);
     while (outcome.rank <= kMaxFanout && luck >= curve.hit(outcome.rank)) ++outcome.rank;
     return outcome;
@@ -280,11 +281,11 @@ Status CheckTimes(const SimulatorOptions& options) {
   return CheckTime("a message over the channel", options.channel_us);
 }
 
-Status CheckLaw(const OutcomeLaw& law, std::string_view which) {
-  if (law.acceptance.empty()) {
+Status CheckDistribution(const OutcomeDistribution& distribution, std::string_view which) {
+  if (distribution.acceptance.empty()) {
     return InvalidInput(fmt::format("the acceptance of {} is missing", which));
   }
-  for (const double a : law.acceptance) {
+  for (const double a : distribution.acceptance) {
     if (a >= 0 && a <= 1) continue;
     return InvalidInput(fmt::format("an acceptance of {} {} is not in [0, 1]", which, a));
   }
@@ -317,8 +318,8 @@ Status CheckSimulatorOptions(const SimulatorOptions& options) {
     return InvalidInput(fmt::format("a fan-out of {} nodes does not fit a lookahead of {}",
                                     shape->at.size(), options.lookahead));
   }
-  FT_RETURN_IF_ERROR(CheckLaw(options.after_primary, "the draft's tokens"));
-  FT_RETURN_IF_ERROR(CheckLaw(options.after_backup, "the fallback's tokens"));
+  FT_RETURN_IF_ERROR(CheckDistribution(options.after_primary, "the draft's tokens"));
+  FT_RETURN_IF_ERROR(CheckDistribution(options.after_backup, "the fallback's tokens"));
   return CheckTimes(options);
 }
 

@@ -19,7 +19,7 @@ namespace foretoken {
 using PassTime = std::function<double(int rows)>;
 
 /// How verifications end that verify a proposal of one source.
-struct OutcomeLaw {
+struct OutcomeDistribution {
   /// [k]: P(token k + 1 accepted | the first k were); the last value holds beyond.
   std::vector<double> acceptance = {0};
   HitCurves curves;  ///< An empty proposal has only its last node (k = K).
@@ -50,9 +50,9 @@ struct SimulatorOptions {
   int draft_rows_per_pass = 0;
 
   /// Outcomes of proposals from the cache, from SD's draft and just in time.
-  OutcomeLaw after_primary;
+  OutcomeDistribution after_primary;
   /// Outcomes of kRandom's, kNgram's and kRetrieval's proposals, and of empty ones.
-  OutcomeLaw after_backup;
+  OutcomeDistribution after_backup;
 
   PassTime target_us;
   PassTime draft_us;       ///< On one draft device; up to draft_rows_per_pass.

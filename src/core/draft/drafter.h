@@ -7,7 +7,7 @@
 #include "core/datastore/datastore_tenant.h"
 #include "core/kv/tap_rows.h"
 #include "core/sampling/history.h"
-#include "core/speculation/draft_law.h"
+#include "core/speculation/draft_distribution.h"
 #include "core/speculation/proposal.h"
 #include "foretoken/sampling.h"
 #include "foretoken/types.h"
@@ -46,7 +46,7 @@ struct DraftContext {
   /// must have been drawn from the distributions that the drafter sets here (empty when it is
   /// called), or be fixed by the context (a point mass, which needs no distribution). Whether and
   /// where a token is proposed may then not depend on what is drawn there.
-  ProposalLaws* laws = nullptr;
+  DraftDistributions* distributions = nullptr;
 };
 
 /// What a pass of the target said of a sequence's proposal, before it is committed.

@@ -17,7 +17,7 @@ const DrafterParts kParts{.vocabulary = 8,
 class EveryDrafter : public testing::TestWithParam<DrafterId> {
  protected:
   Proposal Propose(SequenceId sequence, const std::vector<Token>& tokens, int lookahead,
-                   ProposalLaws* laws) {
+                   DraftDistributions* distributions) {
     Proposal proposal;
     proposal.Extend(7);  // The proposal of the round before.
     DraftContext context{.sequence = sequence,
@@ -26,7 +26,7 @@ class EveryDrafter : public testing::TestWithParam<DrafterId> {
                          .lookahead = lookahead,
                          .max_nodes = lookahead,
                          .proposal = &proposal,
-                         .laws = laws};
+                         .distributions = distributions};
     drafter_->Propose(std::span(&context, 1));
     return proposal;
   }
@@ -50,14 +50,14 @@ TEST_P(EveryDrafter, StaysWithinWhatItIsGiven) {
   }
 }
 
-TEST_P(EveryDrafter, SetsLawsOnlyWhereItsEntrySaysSo) {
-  ProposalLaws laws;
-  const Proposal proposal = Propose(1, loop_, 4, &laws);
+TEST_P(EveryDrafter, SetsDistributionsOnlyWhereItsEntrySaysSo) {
+  DraftDistributions distributions;
+  const Proposal proposal = Propose(1, loop_, 4, &distributions);
   bool any = false;
   for (int node = 0; node <= proposal.size(); ++node) {
-    any = any || laws.at(node).kind != DraftLaw::Kind::kPoint;
+    any = any || distributions.at(node).kind != DraftDistribution::Kind::kPoint;
   }
-  EXPECT_EQ(any, InfoOf(GetParam()).law == ProposalLaw::kDrawn);
+  EXPECT_EQ(any, InfoOf(GetParam()).distribution == ProposalDistribution::kDrawn);
 }
 
 TEST_P(EveryDrafter, IdenticalTextsGetIdenticalProposals) {

@@ -9,7 +9,7 @@
 #include "core/kv/kv_cache.h"
 #include "core/planner/observations.h"
 #include "core/sampling/history.h"
-#include "core/speculation/draft_law.h"
+#include "core/speculation/draft_distribution.h"
 #include "core/speculation/proposal.h"
 #include "foretoken/request.h"
 #include "foretoken/tokenizer.h"
@@ -103,7 +103,7 @@ class Sequence {
   std::vector<Token> scripted;  ///< ScriptedAnswer to its prompt.
   bool draws = false;           ///< Proposals are drawn, to be verified by rejection.
   /// The distributions that `proposal` was drawn from, where it is drawn.
-  ProposalLaws laws;
+  DraftDistributions distributions;
   bool awaits_jit = false;
   bool awaits_mask = false;      ///< Its grammar's next mask is not done: it sits rounds out.
   bool speculated = false;       ///< Known to some proposer.

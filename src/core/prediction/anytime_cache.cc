@@ -26,8 +26,8 @@ struct Branch {
 
 using Branches = StaticVector<Branch, kMaxCacheBudget>;
 
-Branches ListBranches(const CacheRace& race, const FanoutShape& shape, const NodeLaw& nodes,
-                      const HitCurves& curves) {
+Branches ListBranches(const CacheRace& race, const FanoutShape& shape,
+                      const NodeDistribution& nodes, const HitCurves& curves) {
   const int proposal = static_cast<int>(nodes.size()) - 1;
   const DraftPassShape& passes = race.model->first_draft().pass;
   const auto& acceptance = race.model->draft_model().acceptance;
@@ -115,8 +115,8 @@ std::size_t CompleteLast(Branches* branches, std::size_t end) {
 
 }  // namespace
 
-CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape, const NodeLaw& nodes,
-                            const HitCurves& curves) {
+CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape,
+                            const NodeDistribution& nodes, const HitCurves& curves) {
   FT_CHECK(shape.at.size() == nodes.size() && race.batch >= 1);
   const auto& acceptance = race.model->draft_model().acceptance;
   FT_CHECK(!acceptance.empty());

@@ -31,7 +31,7 @@ struct CacheRace {
 /// the branches that are worth most for its time, all others wait; what is complete when the time
 /// is up, counts. One pass in the balance counts in part, since passes do not all take the same
 /// time.
-CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape, const NodeLaw& nodes,
-                            const HitCurves& curves);
+CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape,
+                            const NodeDistribution& nodes, const HitCurves& curves);
 
 }  // namespace foretoken

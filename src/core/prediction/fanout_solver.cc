@@ -33,9 +33,9 @@ FanoutShape HandOut(int nodes, int budget, const Priority& priority) {
 
 }  // namespace
 
-NodeLaw OutcomeNodes(std::span<const double> acceptance, int lookahead) {
+NodeDistribution OutcomeNodes(std::span<const double> acceptance, int lookahead) {
   FT_CHECK(!acceptance.empty() && lookahead >= 0 && lookahead <= kMaxProposal);
-  NodeLaw nodes;
+  NodeDistribution nodes;
   double reached = 1;  // P(the first k tokens are accepted)
   for (int k = 0; k < lookahead; ++k) {
     const double a = acceptance[std::min<std::size_t>(k, acceptance.size() - 1)];
@@ -46,13 +46,13 @@ NodeLaw OutcomeNodes(std::span<const double> acceptance, int lookahead) {
   return nodes;
 }
 
-double ExpectedTokens(const NodeLaw& nodes) {
+double ExpectedTokens(const NodeDistribution& nodes) {
   double tokens = 1;
   for (std::size_t k = 1; k < nodes.size(); ++k) tokens += nodes[k] * double(k);
   return tokens;
 }
 
-FanoutShape SolveFanout(const NodeLaw& nodes, const HitCurves& curves, int budget) {
+FanoutShape SolveFanout(const NodeDistribution& nodes, const HitCurves& curves, int budget) {
   const int proposal = static_cast<int>(nodes.size()) - 1;
   return HandOut(proposal + 1, budget, [&](int node, int fanout) {
     return nodes[node] * curves.at(node, proposal).gain(fanout);
@@ -78,7 +78,7 @@ void GeometricFanout(double a_p, double r, double B, std::span<double> F) {
 }
 
 FanoutShape GeometricFanoutShape(double a_p, double r, int lookahead, int budget) {
-  NodeLaw real;
+  NodeDistribution real;
   real.resize(static_cast<std::size_t>(lookahead) + 1);
   GeometricFanout(a_p, r, budget, std::span(real.begin(), real.end()));
   return HandOut(lookahead + 1, budget,

@@ -9,20 +9,20 @@
 namespace foretoken {
 
 /// P(outcome node = k) for k = 0 .. K.
-using NodeLaw = StaticVector<double, kMaxProposal + 1>;
+using NodeDistribution = StaticVector<double, kMaxProposal + 1>;
 
 /// The distribution of the outcome node of a chain of K = `lookahead` tokens. `acceptance[k]` is
 /// P(token k + 1 accepted | the first k were); its last value holds for all further positions.
-NodeLaw OutcomeNodes(std::span<const double> acceptance, int lookahead);
+NodeDistribution OutcomeNodes(std::span<const double> acceptance, int lookahead);
 
 /// What a round emits in the mean: the accepted tokens and one more.
-double ExpectedTokens(const NodeLaw& nodes);
+double ExpectedTokens(const NodeDistribution& nodes);
 
 /// Theorem 18 in whole numbers, on any measured hit curves: the fan-outs with the highest
 /// P(cache hit) under sum F_k = `budget`, F_k <= kMaxFanout. Each token goes where it gains most;
 /// that is optimal because hit curves are concave. A budget beyond what the nodes can hold is cut.
 /// Takes O(budget * K); allocates nothing.
-FanoutShape SolveFanout(const NodeLaw& nodes, const HitCurves& curves, int budget);
+FanoutShape SolveFanout(const NodeDistribution& nodes, const HitCurves& curves, int budget);
 
 // NOLINTBEGIN(readability-identifier-naming): the paper's symbols.
 

@@ -70,8 +70,8 @@ TEST(HitCurve, IsConcaveWhateverWasMeasured) {
   EXPECT_NEAR(HitCurve::FromPowerLaw({.c = 1, .r = 0.6}).hit(8), 1 - std::pow(8, -0.6), 1e-12);
 }
 
-TEST(OutcomeNodes, IsTheLawOfTheDeepestAcceptedNode) {
-  const NodeLaw nodes = OutcomeNodes(std::vector<double>{0.9, 0.5}, 4);
+TEST(OutcomeNodes, IsTheDistributionOfTheDeepestAcceptedNode) {
+  const NodeDistribution nodes = OutcomeNodes(std::vector<double>{0.9, 0.5}, 4);
   const std::vector<double> expected = {0.1, 0.45, 0.225, 0.1125, 0.1125};
   ASSERT_EQ(nodes.size(), expected.size());
   for (std::size_t k = 0; k < expected.size(); ++k) EXPECT_NEAR(nodes[k], expected[k], 1e-12);
@@ -87,7 +87,8 @@ HitCurves RandomCurves(std::mt19937_64& random) {
 }
 
 // The highest hit probability of any fan-outs for the nodes from `node` on.
-double BestByEnumeration(const NodeLaw& nodes, const HitCurves& curves, int node, int budget) {
+double BestByEnumeration(const NodeDistribution& nodes, const HitCurves& curves, int node,
+                         int budget) {
   const int proposal = static_cast<int>(nodes.size()) - 1;
   double best = 0;
   for (int fanout = 0; fanout <= std::min(budget, kMaxFanout); ++fanout) {
@@ -106,7 +107,8 @@ TEST(SolveFanout, IsOptimal) {
     const int K = 1 + static_cast<int>(random() % 4);
     const int budget = 1 + static_cast<int>(random() % 12);
     const HitCurves curves = RandomCurves(random);
-    const NodeLaw nodes = OutcomeNodes(std::vector<double>{uniform(random), uniform(random)}, K);
+    const NodeDistribution nodes =
+        OutcomeNodes(std::vector<double>{uniform(random), uniform(random)}, K);
     const FanoutShape shape = SolveFanout(nodes, curves, budget);
     EXPECT_EQ(shape.budget(), budget);
     EXPECT_NEAR(theory::HitProbability(shape, nodes, curves),
@@ -122,7 +124,7 @@ TEST(SolveFanout, UsesTheBudgetAndBeatsUniform) {
     const int fanout = 1 + static_cast<int>(random() % 5);
     const HitCurves curves = RandomCurves(random);
     const std::vector<double> acceptance = {uniform(random), uniform(random), uniform(random)};
-    const NodeLaw nodes = OutcomeNodes(acceptance, K);
+    const NodeDistribution nodes = OutcomeNodes(acceptance, K);
     const FanoutShape uniform_shape = UniformFanout(fanout, K);
     for (const FanoutShape& shape :
          {SolveFanout(nodes, curves, uniform_shape.budget()),
@@ -138,7 +140,8 @@ TEST(SolveFanout, UsesTheBudgetAndBeatsUniform) {
 }
 
 TEST(SolveFanout, CutsABudgetThatTheNodesCannotHold) {
-  const NodeLaw nodes = OutcomeNodes(std::vector<double>{1.0}, 2);  // Only node 2 ever happens.
+  // Only node 2 ever happens.
+  const NodeDistribution nodes = OutcomeNodes(std::vector<double>{1.0}, 2);
   const HitCurves curves{.partial = HitCurve::FromPowerLaw({.c = 0.5, .r = 1}),
                          .full = HitCurve::FromPowerLaw({.c = 0.5, .r = 1})};
   EXPECT_EQ(SolveFanout(nodes, curves, 1000).budget(), 3 * kMaxFanout);
@@ -213,7 +216,7 @@ TEST(GeometricFanoutShape, IsNearlyTheSolversWhereItsLawHolds) {
   // A power law of misses with c < 1 has the same slopes as Definition 11's; only F = 0 differs.
   const HitCurve curve = HitCurve::FromPowerLaw({.c = 0.6, .r = 0.6});
   const HitCurves curves{.partial = curve, .full = curve};
-  const NodeLaw nodes = OutcomeNodes(std::vector<double>{0.8}, 7);
+  const NodeDistribution nodes = OutcomeNodes(std::vector<double>{0.8}, 7);
   const double solved = theory::HitProbability(SolveFanout(nodes, curves, 32), nodes, curves);
   const double geometric =
       theory::HitProbability(GeometricFanoutShape(0.8, 0.6, 7, 32), nodes, curves);

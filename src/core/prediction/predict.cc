@@ -53,7 +53,7 @@ double MeanPassUs(const CostModel& model, const Workload& load, double coverage,
 // A proposer that runs between two target passes: SD, prompt lookup, retrieval.
 Prediction PredictSynchronous(const CostModel& model, const ProposerModel& proposer, int lookahead,
                               double wait_us, const Workload& load) {
-  const NodeLaw nodes = OutcomeNodes(proposer.acceptance, lookahead);
+  const NodeDistribution nodes = OutcomeNodes(proposer.acceptance, lookahead);
   Prediction prediction;
   const double rows = ProposalRows(proposer, lookahead);
   const double accepted = std::min(ExpectedTokens(nodes) - 1, rows);
@@ -67,7 +67,7 @@ Prediction PredictSynchronous(const CostModel& model, const ProposerModel& propo
 // How long a draft on the target's device takes.
 double DraftingUs(const CostModel& model, DrafterId draft, int lookahead, const Workload& load) {
   const DraftTimes& times = model.drafts[draft];
-  const NodeLaw nodes = OutcomeNodes(model.proposers[draft].acceptance, lookahead);
+  const NodeDistribution nodes = OutcomeNodes(model.proposers[draft].acceptance, lookahead);
   if (times.pass.several()) {
     // Rows of the tokens that were accepted last; where the states of these are what is read, next
     // to nothing is computed of them.
@@ -115,7 +115,7 @@ class SsdWalk {
     double pass_us = 0;
     CacheForecast forecast;
   };
-  using Law = std::array<double, kMaxProposal + 3>;
+  using Distribution = std::array<double, kMaxProposal + 3>;
 
   int fallback_state() const { return lookahead_ + 1; }
   int nothing_state() const { return lookahead_ + 2; }
@@ -137,7 +137,7 @@ class SsdWalk {
     const int longest = jit ? passes.Longest(lookahead_) : lookahead_;
     const int length = cached ? index : fallback ? longest : 0;
     const ProposerModel& proposer = fallback ? *fallback_ : model_.draft_model();
-    const NodeLaw nodes = OutcomeNodes(proposer.acceptance, length);
+    const NodeDistribution nodes = OutcomeNodes(proposer.acceptance, length);
     state.tokens = ExpectedTokens(nodes);
     state.rows = 1 + (fallback ? ProposalRows(proposer, length) : length);
     state.pass_us = PassBesideDraftUs(model_, load_, state.rows + (load_.batch - 1) * other_rows);
@@ -177,27 +177,29 @@ class SsdWalk {
 
   void Settle(double other_rows) {
     known_ = {};
-    law_ = {};
-    law_[lookahead_] = 1;
+    distribution_ = {};
+    distribution_[lookahead_] = 1;
     miss_ = 0;
     for (int step = 0; step < kSteps; ++step) {
-      Law next{};
+      Distribution next{};
       double miss = 0;
       for (int index = 0; index < states_; ++index) {
-        if (law_[index] < kRare) {
-          next[nothing_state()] += law_[index];
+        if (distribution_[index] < kRare) {
+          next[nothing_state()] += distribution_[index];
           continue;
         }
         const CacheForecast& forecast = Know(index, other_rows).forecast;
-        for (int n = 1; n <= lookahead_; ++n) next[n] += law_[index] * forecast.chain[n];
-        miss += law_[index] * forecast.chain[0];
+        for (int n = 1; n <= lookahead_; ++n) next[n] += distribution_[index] * forecast.chain[n];
+        miss += distribution_[index] * forecast.chain[0];
       }
       const double covered = miss * Coverage(miss);
       next[fallback_state()] += covered;
       next[nothing_state()] += miss - covered;
       double change = std::abs(miss - miss_);
-      for (int index = 0; index < states_; ++index) change += std::abs(next[index] - law_[index]);
-      law_ = next;
+      for (int index = 0; index < states_; ++index) {
+        change += std::abs(next[index] - distribution_[index]);
+      }
+      distribution_ = next;
       miss_ = miss;
       if (change < kSettled) break;
     }
@@ -210,14 +212,14 @@ class SsdWalk {
     for (int index = 0; index < states_; ++index) {
       const State& state = known_[index];
       if (!state.known) continue;
-      weight += law_[index];
-      prediction.tokens_per_round += law_[index] * state.tokens;
-      prediction.target_rows += law_[index] * state.rows;
-      prediction.round_us += law_[index] * state.pass_us;
-      prediction.hit_rate += law_[index] * state.forecast.hit();
+      weight += distribution_[index];
+      prediction.tokens_per_round += distribution_[index] * state.tokens;
+      prediction.target_rows += distribution_[index] * state.rows;
+      prediction.round_us += distribution_[index] * state.pass_us;
+      prediction.hit_rate += distribution_[index] * state.forecast.hit();
       if (index > lookahead_) continue;
-      primary += law_[index];
-      prediction.hit_primary += law_[index] * state.forecast.hit();
+      primary += distribution_[index];
+      prediction.hit_primary += distribution_[index] * state.forecast.hit();
     }
     const double after_fallback = prediction.hit_rate - prediction.hit_primary;
     prediction.hit_fallback = weight > primary ? after_fallback / (weight - primary) : 0;
@@ -250,7 +252,7 @@ class SsdWalk {
   const ProposerModel* fallback_;
   const int states_;
   std::array<State, kMaxProposal + 3> known_;
-  Law law_{};
+  Distribution distribution_{};
   double miss_ = 0;
 };
 

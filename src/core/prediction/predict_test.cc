@@ -263,14 +263,14 @@ TEST(Predict, KnowsWhatItCannot) {
   EXPECT_FALSE(CanPredict({}, {}));
 }
 
-TEST(ForecastCache, IsALawOverChains) {
+TEST(ForecastCache, IsADistributionOverChains) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> uniform;
   for (int trial = 0; trial < 200; ++trial) {
     CostModel model = FreeRows(0, uniform(random));
     model.first_draft().apart = TimeTable::Line(1000 * uniform(random), 300 * uniform(random));
     const int K = 1 + static_cast<int>(random() % 12);
-    const NodeLaw nodes = OutcomeNodes(model.proposers[DrafterId::kModel].acceptance, K);
+    const NodeDistribution nodes = OutcomeNodes(model.proposers[DrafterId::kModel].acceptance, K);
     const FanoutShape shape =
         SolveFanout(nodes, model.proposers[DrafterId::kModel].curves, 3 * (K + 1));
     constexpr std::array kShapes = {DraftPassShape{}, DraftPassShape{.positions = 5},

@@ -69,7 +69,7 @@ inline double GainOverSd(double p_hit, double T_SD) {
 
 /// P(cache hit) after a proposal whose outcome node follows `nodes` (A.2's p_hit,p): the sum over k
 /// of P(k) p_hit^k(F_k). `shape` has one fan-out for each node.
-inline double HitProbability(const FanoutShape& shape, const NodeLaw& nodes,
+inline double HitProbability(const FanoutShape& shape, const NodeDistribution& nodes,
                              const HitCurves& curves) {
   FT_CHECK(shape.at.size() == nodes.size(), "{} fan-outs for {} nodes", shape.at.size(),
            nodes.size());

@@ -18,7 +18,7 @@
 namespace foretoken {
 namespace {
 
-using Law = std::vector<double>;
+using Distribution = std::vector<double>;
 using Tokens = std::vector<Token>;
 using Joint = std::map<Tokens, double>;
 
@@ -28,13 +28,13 @@ constexpr int kEmitted = 3;  // Tokens whose joint distribution is compared.
 /// What goes wrong in other implementations.
 enum class Mistake {
   kNone,
-  kLawBeforeSaguaro,         // Ratio and residual use q before the transform.
-  kLawBeforeFilter,          // Ratio and residual use q before top-p.
-  kDraftLawForPointMass,     // The draft's q for a token that was not drawn from it.
-  kArgmaxAcceptance,         // A token is accepted where it is the target's likeliest.
-  kBonusFromTarget,          // After a rejection p is sampled, not the residual.
-  kResidualAtTheEnd,         // After full acceptance the residual is sampled, not p.
-  kSiblingsAgainstTarget,    // The second child is tested against p, not what the first left.
+  kDistributionBeforeSaguaro,      // Ratio and residual use q before the transform.
+  kDistributionBeforeFilter,       // Ratio and residual use q before top-p.
+  kDraftDistributionForPointMass,  // The draft's q for a token that was not drawn from it.
+  kArgmaxAcceptance,               // A token is accepted where it is the target's likeliest.
+  kBonusFromTarget,                // After a rejection p is sampled, not the residual.
+  kResidualAtTheEnd,               // After full acceptance the residual is sampled, not p.
+  kSiblingsAgainstTarget,          // The second child is tested against p, not what the first left.
   kResidualNotRenormalised,  // The second child is tested against p - q without renormalising.
   kSiblingsWithReplacement,  // q of the second child forgets that the first is excluded.
   kDropsUnlikelyDraws,       // Whether a token is proposed depends on which one was drawn.
@@ -54,36 +54,36 @@ struct Setting {
   bool stops = false;  // No node with an odd token is entered.
 };
 
-Law Normalised(Law law) {
-  const double sum = std::accumulate(law.begin(), law.end(), 0.0);
-  for (double& probability : law) probability /= sum;
-  return law;
+Distribution Normalised(Distribution distribution) {
+  const double sum = std::accumulate(distribution.begin(), distribution.end(), 0.0);
+  for (double& probability : distribution) probability /= sum;
+  return distribution;
 }
 
 /// Any distribution that depends on all tokens before.
-Law RawLaw(const Tokens& prefix, unsigned salt) {
+Distribution RawDistribution(const Tokens& prefix, unsigned salt) {
   for (const Token token : prefix) salt = salt * 8 + static_cast<unsigned>(token) + 1;
   std::minstd_rand random(salt * 2654435761U);
   random.discard(3);
-  Law law(kVocabulary);
-  for (double& probability : law) probability = 0.05 + double(random() % 1000) / 1000;
-  return Normalised(law);
+  Distribution distribution(kVocabulary);
+  for (double& probability : distribution) probability = 0.05 + double(random() % 1000) / 1000;
+  return Normalised(distribution);
 }
 
-Law WithoutTail(Law law) {
-  for (double& probability : law) probability = probability < 0.2 ? 0 : probability;
-  return Normalised(law);
+Distribution WithoutTail(Distribution distribution) {
+  for (double& probability : distribution) probability = probability < 0.2 ? 0 : probability;
+  return Normalised(distribution);
 }
 
-Law TargetLaw(const Setting& setting, const Tokens& prefix) {
-  const Law law = RawLaw(prefix, 1);
-  return setting.top_p ? WithoutTail(law) : law;
+Distribution TargetDistribution(const Setting& setting, const Tokens& prefix) {
+  const Distribution distribution = RawDistribution(prefix, 1);
+  return setting.top_p ? WithoutTail(distribution) : distribution;
 }
 
-std::vector<TokenProbability> ListedTokens(const Law& law) {
+std::vector<TokenProbability> ListedTokens(const Distribution& distribution) {
   std::vector<TokenProbability> listed;
   for (Token token = 0; token < kVocabulary; ++token) {
-    if (law[token] > 0) listed.push_back({token, static_cast<float>(law[token])});
+    if (distribution[token] > 0) listed.push_back({token, static_cast<float>(distribution[token])});
   }
   std::stable_sort(listed.begin(), listed.end(),
                    [](const auto& a, const auto& b) { return a.probability > b.probability; });
@@ -91,49 +91,52 @@ std::vector<TokenProbability> ListedTokens(const Law& law) {
 }
 
 /// The draft's distribution before filters and Saguaro, and after.
-std::vector<TokenProbability> RawDraftLaw(const Tokens& prefix) {
+std::vector<TokenProbability> RawDraftDistribution(const Tokens& prefix) {
   return ListedTokens(Normalised([&] {
-    Law law = RawLaw(prefix, 2);
-    const Law target = RawLaw(prefix, 1);
-    for (int i = 0; i < kVocabulary; ++i) law[i] += target[i];
-    return law;
+    Distribution distribution = RawDistribution(prefix, 2);
+    const Distribution target = RawDistribution(prefix, 1);
+    for (int i = 0; i < kVocabulary; ++i) distribution[i] += target[i];
+    return distribution;
   }()));
 }
-std::vector<TokenProbability> FilteredDraftLaw(const Setting& setting, const Tokens& prefix) {
-  Law law(kVocabulary, 0.0);
-  for (const auto& entry : RawDraftLaw(prefix)) law[entry.token] = entry.probability;
-  auto listed = ListedTokens(setting.top_p ? WithoutTail(law) : law);
+std::vector<TokenProbability> FilteredDraftDistribution(const Setting& setting,
+                                                        const Tokens& prefix) {
+  Distribution distribution(kVocabulary, 0.0);
+  for (const auto& entry : RawDraftDistribution(prefix)) {
+    distribution[entry.token] = entry.probability;
+  }
+  auto listed = ListedTokens(setting.top_p ? WithoutTail(distribution) : distribution);
   listed.resize(std::min<std::size_t>(listed.size(), setting.listed));
   return listed;
 }
 
 /// The tree that a drafter proposes after `prefix`, and the distributions it says it drew from.
 void Propose(const Setting& setting, const Tokens& prefix, Enumerator* random, Proposal* proposal,
-             ProposalLaws* laws) {
+             DraftDistributions* distributions) {
   proposal->Clear();
-  laws->Clear();
+  distributions->Clear();
   std::vector<std::pair<int, Tokens>> level = {{0, {}}};  // Nodes and their paths.
   for (int depth = 0; depth < setting.lookahead; ++depth) {
     std::vector<std::pair<int, Tokens>> next;
     for (const auto& [node, path] : level) {
       Tokens tokens = prefix;
       tokens.insert(tokens.end(), path.begin(), path.end());
-      auto law = FilteredDraftLaw(setting, tokens);
-      const auto before = law;
-      ApplySaguaro(law, setting.fanout, setting.saguaro_c);
-      if (setting.mistake == Mistake::kLawBeforeSaguaro) {
-        laws->SetListed(node, before);
-      } else if (setting.mistake == Mistake::kLawBeforeFilter) {
-        laws->SetListed(node, RawDraftLaw(tokens));
+      auto distribution = FilteredDraftDistribution(setting, tokens);
+      const auto before = distribution;
+      ApplySaguaro(distribution, setting.fanout, setting.saguaro_c);
+      if (setting.mistake == Mistake::kDistributionBeforeSaguaro) {
+        distributions->SetListed(node, before);
+      } else if (setting.mistake == Mistake::kDistributionBeforeFilter) {
+        distributions->SetListed(node, RawDraftDistribution(tokens));
       } else if (setting.source == Source::kDrawn ||
-                 setting.mistake == Mistake::kDraftLawForPointMass) {
-        laws->SetListed(node, law);
+                 setting.mistake == Mistake::kDraftDistributionForPointMass) {
+        distributions->SetListed(node, distribution);
       } else if (setting.source == Source::kUniform) {
-        laws->SetUniform(node);
+        distributions->SetUniform(node);
       }
-      Law weights(kVocabulary, setting.source == Source::kUniform ? 1.0 : 0.0);
+      Distribution weights(kVocabulary, setting.source == Source::kUniform ? 1.0 : 0.0);
       if (setting.source == Source::kDrawn) {
-        for (const auto& entry : law) weights[entry.token] = entry.probability;
+        for (const auto& entry : distribution) weights[entry.token] = entry.probability;
       }
       for (int i = 0; i < setting.width && i < int(before.size()); ++i) {
         Token token = before[i].token;
@@ -154,34 +157,36 @@ void Propose(const Setting& setting, const Tokens& prefix, Enumerator* random, P
   }
 }
 
-Law Subtract(const Law& p, const Law& q) {
-  Law rest(kVocabulary);
+Distribution Subtract(const Distribution& p, const Distribution& q) {
+  Distribution rest(kVocabulary);
   for (int i = 0; i < kVocabulary; ++i) rest[i] = std::max(p[i] - q[i], 0.0);
   return rest;
 }
 
-Law Dense(const DraftLaw& q, Token token, const Tokens& earlier) {
-  Law law(kVocabulary, q.kind == DraftLaw::Kind::kUniform ? 1.0 : 0.0);
-  for (const auto& entry : q.listed) law[entry.token] = entry.probability;
-  if (q.kind == DraftLaw::Kind::kPoint) law[token] = 1;
-  for (const Token other : earlier) law[other] = 0;
-  return Normalised(law);
+Distribution Dense(const DraftDistribution& q, Token token, const Tokens& earlier) {
+  Distribution distribution(kVocabulary, q.kind == DraftDistribution::Kind::kUniform ? 1.0 : 0.0);
+  for (const auto& entry : q.listed) distribution[entry.token] = entry.probability;
+  if (q.kind == DraftDistribution::Kind::kPoint) distribution[token] = 1;
+  for (const Token other : earlier) distribution[other] = 0;
+  return Normalised(distribution);
 }
 
 /// Verification in plain words, on dense distributions, with room for mistakes.
-Outcome PlainVerify(const Proposal& proposal, const ProposalLaws& laws, Mistake mistake,
-                    const std::function<Law(int)>& law_of, Enumerator* random) {
+Outcome PlainVerify(const Proposal& proposal, const DraftDistributions& distributions,
+                    Mistake mistake, const std::function<Distribution(int)>& distribution_of,
+                    Enumerator* random) {
   int node = 0;
   for (;;) {
-    Law p = law_of(node);
-    const Law target = p;
+    Distribution p = distribution_of(node);
+    const Distribution target = p;
     Tokens rejected;
     int accepted = 0;
     for (int i = 0; i < proposal.size() && accepted == 0; ++i) {
       if (proposal.parents[i] != node) continue;
       const Token token = proposal.tokens[i];
       const bool replacement = mistake == Mistake::kSiblingsWithReplacement;
-      const Law q = Dense(laws.at(node), token, replacement ? Tokens() : rejected);
+      const Distribution q =
+          Dense(distributions.at(node), token, replacement ? Tokens() : rejected);
       double ratio = p[token] / q[token];
       if (mistake == Mistake::kArgmaxAcceptance) {
         ratio = token == std::max_element(target.begin(), target.end()) - target.begin();
@@ -192,7 +197,7 @@ Outcome PlainVerify(const Proposal& proposal, const ProposalLaws& laws, Mistake 
       }
       rejected.push_back(token);
       if (mistake == Mistake::kSiblingsAgainstTarget) continue;
-      const Law rest = Subtract(p, q);
+      const Distribution rest = Subtract(p, q);
       if (std::accumulate(rest.begin(), rest.end(), 0.0) < 1e-9) break;
       p = mistake == Mistake::kResidualNotRenormalised ? rest : Normalised(rest);
     }
@@ -202,7 +207,7 @@ Outcome PlainVerify(const Proposal& proposal, const ProposalLaws& laws, Mistake 
     }
     if (mistake == Mistake::kBonusFromTarget) p = target;
     if (mistake == Mistake::kResidualAtTheEnd && rejected.empty() && proposal.size() > 0) {
-      const Law rest = Subtract(p, Dense(laws.at(0), 0, {}));
+      const Distribution rest = Subtract(p, Dense(distributions.at(0), 0, {}));
       if (std::accumulate(rest.begin(), rest.end(), 0.0) > 1e-9) p = Normalised(rest);
     }
     if (mistake == Mistake::kSiblingsAgainstTarget) {
@@ -215,29 +220,31 @@ Outcome PlainVerify(const Proposal& proposal, const ProposalLaws& laws, Mistake 
 /// One round after `emitted`, by the real verification or in plain words; returns what it emits.
 Tokens EmitRound(const Setting& setting, bool plain, const Tokens& emitted, Enumerator* random) {
   Proposal proposal;
-  ProposalLaws laws;
-  Propose(setting, emitted, random, &proposal, &laws);
-  const auto law_of = [&](int node) {
+  DraftDistributions distributions;
+  Propose(setting, emitted, random, &proposal, &distributions);
+  const auto distribution_of = [&](int node) {
     Tokens tokens = emitted;
     for (const auto step : PathTo(proposal, node)) tokens.push_back(proposal.tokens[step - 1]);
-    return TargetLaw(setting, tokens);
+    return TargetDistribution(setting, tokens);
   };
   std::vector<float> p;
-  const auto float_law_of = [&](int node) {
-    const Law law = law_of(node);
-    p.assign(law.begin(), law.end());
+  const auto float_distribution_of = [&](int node) {
+    const Distribution distribution = distribution_of(node);
+    p.assign(distribution.begin(), distribution.end());
     return std::span(p);
   };
   const auto uniform = [&](int, int) { return Enumerator::Uniform{random}; };
   const auto bonus = [&](int node, std::span<float> left) {
-    return Token{random->Pick(left.empty() ? law_of(node) : Law(left.begin(), left.end()))};
+    return Token{random->Pick(left.empty() ? distribution_of(node)
+                                           : Distribution(left.begin(), left.end()))};
   };
   const auto may_enter = [&](int, int child) {
     return !setting.stops || proposal.tokens[child - 1] % 2 == 0;
   };
   const Outcome outcome =
-      plain ? PlainVerify(proposal, laws, setting.mistake, law_of, random)
-            : VerifyRejection(proposal, laws, float_law_of, uniform, bonus, may_enter);
+      plain ? PlainVerify(proposal, distributions, setting.mistake, distribution_of, random)
+            : VerifyRejection(proposal, distributions, float_distribution_of, uniform, bonus,
+                              may_enter);
   Tokens tokens = emitted;
   for (const auto step : PathTo(proposal, outcome.node)) {
     tokens.push_back(proposal.tokens[step - 1]);
@@ -247,7 +254,7 @@ Tokens EmitRound(const Setting& setting, bool plain, const Tokens& emitted, Enum
 }
 
 /// The exact joint distribution of the first tokens that rounds of proposing and verifying emit.
-Joint EmittedLaw(const Setting& setting, bool plain) {
+Joint EmittedDistribution(const Setting& setting, bool plain) {
   std::vector<Joint> by_length(kEmitted + 1);  // Not yet continued, then the result.
   by_length[0][{}] = 1;
   for (int length = 0; length < kEmitted; ++length) {
@@ -271,7 +278,8 @@ double JointError(const Setting& setting, const Joint& joint) {
   for (const auto& [tokens, probability] : joint) {
     double expected = 1;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      expected *= TargetLaw(setting, Tokens(tokens.begin(), tokens.begin() + i))[tokens[i]];
+      expected *=
+          TargetDistribution(setting, Tokens(tokens.begin(), tokens.begin() + i))[tokens[i]];
     }
     total += expected;
     error = std::max(error, std::abs(probability - expected));
@@ -294,7 +302,7 @@ const std::vector<std::pair<std::string, Setting>>& Settings() {
       {"Saguaro tree", {.width = 2, .fanout = 2, .saguaro_c = 0.3}},
       {"top-p", {.top_p = true}},
       {"top-p tree with Saguaro", {.width = 2, .fanout = 1, .saguaro_c = 0.5, .top_p = true}},
-      {"truncated law", {.listed = 2}},
+      {"truncated distribution", {.listed = 2}},
       {"truncated tree", {.width = 2, .listed = 3}},
       {"point masses", {.source = Source::kArgmax}},
       {"tree of point masses", {.source = Source::kArgmax, .width = 3}},
@@ -305,16 +313,16 @@ const std::vector<std::pair<std::string, Setting>>& Settings() {
   return settings;
 }
 
-TEST(Rejection, EmitsExactlyTheTargetsLaw) {
+TEST(Rejection, EmitsExactlyTheTargetsDistribution) {
   for (const auto& [name, setting] : Settings()) {
-    EXPECT_LT(JointError(setting, EmittedLaw(setting, /*plain=*/false)), 2e-6) << name;
+    EXPECT_LT(JointError(setting, EmittedDistribution(setting, /*plain=*/false)), 2e-6) << name;
   }
 }
 
 TEST(Rejection, AgreesWithThePlainWords) {
   for (const auto& [name, setting] : Settings()) {
     if (setting.width == 2 && setting.source == Source::kDrawn) continue;  // Slow, and like others.
-    const Joint joint = EmittedLaw(setting, /*plain=*/true);
+    const Joint joint = EmittedDistribution(setting, /*plain=*/true);
     EXPECT_LT(JointError(setting, joint), 2e-6) << name;
   }
 }
@@ -324,9 +332,9 @@ TEST(Rejection, EveryKnownMistakeShows) {
   const Setting tree = {.lookahead = 1, .width = 2};
   const Setting point = {.source = Source::kArgmax};
   const std::vector<std::tuple<std::string, Setting, Mistake>> mutants = {
-      {"q before Saguaro", saguaro, Mistake::kLawBeforeSaguaro},
-      {"q before top-p", {.top_p = true}, Mistake::kLawBeforeFilter},
-      {"q of a point mass", point, Mistake::kDraftLawForPointMass},
+      {"q before Saguaro", saguaro, Mistake::kDistributionBeforeSaguaro},
+      {"q before top-p", {.top_p = true}, Mistake::kDistributionBeforeFilter},
+      {"q of a point mass", point, Mistake::kDraftDistributionForPointMass},
       {"argmax acceptance of n-grams", point, Mistake::kArgmaxAcceptance},
       {"argmax acceptance of draws", {}, Mistake::kArgmaxAcceptance},
       {"argmax acceptance of random tokens",
@@ -345,7 +353,7 @@ TEST(Rejection, EveryKnownMistakeShows) {
   for (auto [name, setting, mistake] : mutants) {
     setting.mistake = mistake;
     // A thousandth in one of 64 cells: 500,000 draws would show it at 10 standard deviations.
-    EXPECT_GT(JointError(setting, EmittedLaw(setting, /*plain=*/true)), 1e-3) << name;
+    EXPECT_GT(JointError(setting, EmittedDistribution(setting, /*plain=*/true)), 1e-3) << name;
   }
 }
 
@@ -356,7 +364,7 @@ TEST(Rejection, GreedyTargetTakesWhatItWouldEmit) {
     Proposal proposal;
     proposal.Extend(proposed);
     const Outcome outcome = VerifyRejection(
-        proposal, ProposalLaws(),
+        proposal, DraftDistributions(),
         [&](int) {
           p = {0, 0, 1, 0};
           return std::span(p);
@@ -376,12 +384,12 @@ TEST(Rejection, GreedyTargetTakesWhatItWouldEmit) {
 TEST(Rejection, NothingLeftStandsForTheTargetItself) {
   // Where p = q a rejection can come only from rounding; then p is what to draw from.
   std::vector<float> p = {0.5, 0.5, 0, 0};
-  ProposalLaws laws;
-  laws.SetListed(0, std::vector<TokenProbability>{{0, 0.5F}, {1, 0.5F}});
+  DraftDistributions distributions;
+  distributions.SetListed(0, std::vector<TokenProbability>{{0, 0.5F}, {1, 0.5F}});
   Proposal proposal;
   proposal.Extend(0);
   const Outcome outcome = VerifyRejection(
-      proposal, laws, [&](int) { return std::span(p); }, [](int, int) { return 1.5; },
+      proposal, distributions, [&](int) { return std::span(p); }, [](int, int) { return 1.5; },
       [](int, std::span<float> weights) {
         EXPECT_TRUE(weights.empty());
         return Token{1};
@@ -403,21 +411,21 @@ std::pair<double, double> AcceptanceAndHits(double C) {  // NOLINT: the paper's 
   bool hit = false;
   random.Run(
       [&] {
-        auto law = draft;
-        ApplySaguaro(law, kFanout, C);
+        auto distribution = draft;
+        ApplySaguaro(distribution, kFanout, C);
         Proposal proposal;
-        ProposalLaws laws;
-        laws.SetListed(0, law);
-        Law weights;
-        for (const auto& entry : law) weights.push_back(entry.probability);
+        DraftDistributions distributions;
+        distributions.SetListed(0, distribution);
+        Distribution weights;
+        for (const auto& entry : distribution) weights.push_back(entry.probability);
         proposal.Extend(random.Pick(weights));
         std::vector<float> p = target;
         outcome = VerifyRejection(
-            proposal, laws, [&](int) { return std::span(p); },
+            proposal, distributions, [&](int) { return std::span(p); },
             [&](int, int) { return Enumerator::Uniform{&random}; },
             [&](int, std::span<float> left) {
               if (left.empty()) return Token{0};
-              return random.Pick(Law(left.begin(), left.end()));
+              return random.Pick(Distribution(left.begin(), left.end()));
             });
         int cached = 0;
         hit = false;

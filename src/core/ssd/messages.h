@@ -8,7 +8,7 @@
 #include "base/static_vector.h"
 #include "core/backend/taps.h"
 #include "core/prediction/branch_rows.h"
-#include "core/speculation/draft_law.h"
+#include "core/speculation/draft_distribution.h"
 #include "core/speculation/plan.h"
 #include "core/speculation/proposal.h"
 #include "core/ssd/retrieved_outcomes.h"
@@ -37,7 +37,7 @@ enum class MessageKind : std::uint32_t {
   kShutdown,
   // Speculator to engine.
   kBranchTokens,
-  kLaw,
+  kDistribution,
   kProposal,
   kDraftPass,
 };
@@ -183,14 +183,14 @@ struct BranchTokensMessage {
 /// The distribution that the children of one prepared node were drawn from. Follows their tokens
 /// where they were prepared for an outcome, and comes before the kProposal where they were drafted
 /// just in time.
-struct LawMessage {
-  MessageKind kind = MessageKind::kLaw;
+struct DistributionMessage {
+  MessageKind kind = MessageKind::kDistribution;
   std::uint32_t epoch = 0;
   SequenceId sequence = 0;
   Outcome outcome;          ///< What was prepared for; unused where `jit`.
   std::int32_t parent = 0;  ///< The node, of the prepared proposal.
   bool jit = false;
-  StaticVector<TokenProbability, kMaxLawTokens> list;
+  StaticVector<TokenProbability, kMaxDistributionTokens> list;
 };
 
 /// A just-in-time proposal for round `epoch`; may be empty.
@@ -218,7 +218,7 @@ inline constexpr std::uint32_t kRecordBytes =
     sizeof(ConfigureMessage) + sizeof(OpenMessage) + sizeof(OpenTokensMessage) +
     sizeof(OpenBiasMessage) + sizeof(OpenGrammarMessage) + sizeof(FeaturesMessage) +
     sizeof(PlanMessage) + sizeof(OutcomeMessage) + sizeof(RetrievedMessage) + sizeof(CloseMessage) +
-    sizeof(BranchTokensMessage) + sizeof(LawMessage) + sizeof(ProposalMessage) +
+    sizeof(BranchTokensMessage) + sizeof(DistributionMessage) + sizeof(ProposalMessage) +
     sizeof(DraftPassMessage);
 
 /// The kind of a record; one too short to have a kind is a kNone.

@@ -86,7 +86,7 @@ TEST(Messages, ARecordIsRefusedWhoseListDoesNotFitIt) {
   std::vector<std::byte> record(whole.begin(), whole.end());
   ASSERT_NE(As<BranchTokensMessage>(record), nullptr);
   EXPECT_EQ(As<BranchTokensMessage>(record)->list[0].token, 7);
-  EXPECT_EQ(As<LawMessage>(record), nullptr) << "another kind";
+  EXPECT_EQ(As<DistributionMessage>(record), nullptr) << "another kind";
   std::uint64_t size = 2;
   std::byte* const at = record.data() + offsetof(BranchTokensMessage, list);
   std::memcpy(at, &size, sizeof(size));

@@ -30,13 +30,13 @@ bool SpeculationCache::Append(std::uint32_t epoch, Outcome outcome, int index, i
   return true;
 }
 
-bool SpeculationCache::SetLaw(std::uint32_t epoch, Outcome outcome, int parent,
-                              std::span<const TokenProbability> law) {
+bool SpeculationCache::SetDistribution(std::uint32_t epoch, Outcome outcome, int parent,
+                                       std::span<const TokenProbability> distribution) {
   if (epoch != epoch_ || parent < 0 || parent > kMaxProposal) return false;
   const std::size_t at = Find(outcome);
   if (at == branches_.size()) return false;
-  if (at >= laws_.size()) laws_.resize(at + 1);
-  laws_[at].SetListed(parent, law);
+  if (at >= distributions_.size()) distributions_.resize(at + 1);
+  distributions_[at].SetListed(parent, distribution);
   return true;
 }
 
@@ -47,11 +47,11 @@ const CacheAnswer& SpeculationCache::Lookup(Outcome outcome) {
   const std::size_t at = Find(outcome);
   answer_.hit = at != branches_.size();
   answer_.retrieved = answer_.hit && branches_[at].retrieved;
-  answer_.laws = nullptr;
+  answer_.distributions = nullptr;
   answer_.rank = 0;
   if (!answer_.hit) return answer_;
-  static const ProposalLaws kNone;
-  answer_.laws = at < laws_.size() ? &laws_[at] : &kNone;
+  static const DraftDistributions kNone;
+  answer_.distributions = at < distributions_.size() ? &distributions_[at] : &kNone;
   answer_.rank = static_cast<int>(
       std::count_if(branches_.begin(), branches_.begin() + static_cast<std::ptrdiff_t>(at),
                     [&](const Branch& other) { return other.outcome.node == outcome.node; }));

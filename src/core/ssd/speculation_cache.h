@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/speculation/draft_law.h"
+#include "core/speculation/draft_distribution.h"
 #include "core/speculation/proposal.h"
 
 namespace foretoken {
@@ -19,7 +19,7 @@ struct CacheAnswer {
   int rank = 0;            ///< Bonus tokens prepared before this one, likelier ones, at its node.
   Proposal proposal;       ///< Its root is the bonus token.
   /// What it was drawn from, as far as known. Valid as the answer is; null on a miss.
-  const ProposalLaws* laws = nullptr;
+  const DraftDistributions* distributions = nullptr;
 };
 
 /// The speculation cache of one sequence (Section 3 of the paper): outcome -> prepared
@@ -38,7 +38,7 @@ class SpeculationCache {
     epoch_ = epoch;
     branches_.clear();
     nodes_.clear();
-    for (ProposalLaws& laws : laws_) laws.Clear();
+    for (DraftDistributions& distributions : distributions_) distributions.Clear();
     answer_.any = answer_.hit = false;
   }
 
@@ -50,8 +50,8 @@ class SpeculationCache {
 
   /// Sets the distribution of the children of node `parent` of that proposal. False (and no change)
   /// for a stale epoch or where nothing is prepared for `outcome`.
-  bool SetLaw(std::uint32_t epoch, Outcome outcome, int parent,
-              std::span<const TokenProbability> law);
+  bool SetDistribution(std::uint32_t epoch, Outcome outcome, int parent,
+                       std::span<const TokenProbability> distribution);
 
   /// What is there for `outcome`, valid until the cache changes or is asked again.
   const CacheAnswer& Lookup(Outcome outcome);
@@ -86,7 +86,8 @@ class SpeculationCache {
   std::vector<Branch> branches_;
   std::vector<Node> nodes_;
   CacheAnswer answer_;
-  std::vector<ProposalLaws> laws_;  // By branch, as far as there are any; kept for their memory.
+  // By branch, as far as there are any; kept for their memory.
+  std::vector<DraftDistributions> distributions_;
 };
 
 }  // namespace foretoken

@@ -71,22 +71,25 @@ TEST(SpeculationCache, RefusesMoreThanAnySpeculatorPrepares) {
   EXPECT_EQ(cache.branches(), 1024);
 }
 
-TEST(SpeculationCache, LawsBelongToTheirProposalAndEpoch) {
+TEST(SpeculationCache, DistributionsBelongToTheirProposalAndEpoch) {
   SpeculationCache cache;
   cache.Reset(7);
-  const std::vector<TokenProbability> law = {{3, 0.75F}, {5, 0.25F}};
-  EXPECT_FALSE(cache.SetLaw(7, {0, 11}, 0, law)) << "nothing is prepared yet";
+  const std::vector<TokenProbability> distribution = {{3, 0.75F}, {5, 0.25F}};
+  EXPECT_FALSE(cache.SetDistribution(7, {0, 11}, 0, distribution)) << "nothing is prepared yet";
   EXPECT_TRUE(cache.Append(7, {0, 11}, 1, 0, 3));
   EXPECT_TRUE(cache.Append(7, {1, 12}, 1, 0, 5));
-  EXPECT_FALSE(cache.SetLaw(6, {1, 12}, 0, law));
-  EXPECT_TRUE(cache.SetLaw(7, {1, 12}, 0, law));
-  const auto kind_of = [&](Outcome outcome) { return cache.Lookup(outcome).laws->at(0).kind; };
-  EXPECT_EQ(kind_of({1, 12}), DraftLaw::Kind::kListed);
-  EXPECT_EQ(kind_of({0, 11}), DraftLaw::Kind::kPoint);
+  EXPECT_FALSE(cache.SetDistribution(6, {1, 12}, 0, distribution));
+  EXPECT_TRUE(cache.SetDistribution(7, {1, 12}, 0, distribution));
+  const auto kind_of = [&](Outcome outcome) {
+    return cache.Lookup(outcome).distributions->at(0).kind;
+  };
+  EXPECT_EQ(kind_of({1, 12}), DraftDistribution::Kind::kListed);
+  EXPECT_EQ(kind_of({0, 11}), DraftDistribution::Kind::kPoint);
   cache.Reset(8);
   EXPECT_TRUE(cache.Append(8, {4, 2}, 1, 0, 3));
   EXPECT_TRUE(cache.Append(8, {1, 12}, 1, 0, 5));
-  EXPECT_EQ(kind_of({1, 12}), DraftLaw::Kind::kPoint) << "a law outlived its round";
+  EXPECT_EQ(kind_of({1, 12}), DraftDistribution::Kind::kPoint)
+      << "a distribution outlived its round";
 }
 
 }  // namespace

@@ -355,15 +355,16 @@ template <typename Take>
 void Speculator::RankNode(SpeculatedSequence& sequence, const WantedRow& node, const SaidRow& said,
                           const Take& take) {
   const auto path = sequence.PathOf(node);
-  std::span<const TokenProbability> law;
-  const Ranking ranking = RankRow(*draft_, said, sequence.sampling, sequence.history,
-                                  sequence.RequestFor(node, path), sequence.draws ? &law : nullptr);
+  std::span<const TokenProbability> distribution;
+  const Ranking ranking =
+      RankRow(*draft_, said, sequence.sampling, sequence.history, sequence.RequestFor(node, path),
+              sequence.draws ? &distribution : nullptr);
   const int added = take(ranking);
   const bool prepares = node.branch >= 0;
   if (prepares) SendBranchTokens(sequence.branches[node.branch], added, sequence);
   if (sequence.draws && (prepares ? added > 0 : sequence.jit)) {
     FlushBranchTokens();
-    SendLaw(sequence, node, law);
+    SendDistribution(sequence, node, distribution);
   }
 }
 
@@ -392,16 +393,16 @@ void Speculator::FlushBranchTokens() {
   outgoing_.list.clear();
 }
 
-void Speculator::SendLaw(const SpeculatedSequence& sequence, const WantedRow& wanted,
-                         std::span<const TokenProbability> law) {
-  LawMessage message{.epoch = sequence.epoch,
-                     .sequence = sequence.id,
-                     .outcome = {},
-                     .parent = wanted.node,
-                     .jit = wanted.branch < 0,
-                     .list = {}};
+void Speculator::SendDistribution(const SpeculatedSequence& sequence, const WantedRow& wanted,
+                                  std::span<const TokenProbability> distribution) {
+  DistributionMessage message{.epoch = sequence.epoch,
+                              .sequence = sequence.id,
+                              .outcome = {},
+                              .parent = wanted.node,
+                              .jit = wanted.branch < 0,
+                              .list = {}};
   if (!message.jit) message.outcome = sequence.branches[wanted.branch].outcome;
-  for (const TokenProbability& entry : law) message.list.push_back(entry);
+  for (const TokenProbability& entry : distribution) message.list.push_back(entry);
   // The engine does not use tokens whose distribution is lost.
   Send(*channel_, message);
 }

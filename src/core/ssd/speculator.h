@@ -86,8 +86,8 @@ class Speculator {
   void SendBranchTokens(const Branch& branch, int added, const SpeculatedSequence& sequence);
   void FlushBranchTokens();
   /// Tells the engine what the children below `wanted` were drawn from.
-  void SendLaw(const SpeculatedSequence& sequence, const WantedRow& wanted,
-               std::span<const TokenProbability> law);
+  void SendDistribution(const SpeculatedSequence& sequence, const WantedRow& wanted,
+                        std::span<const TokenProbability> distribution);
   void FinishJit(SpeculatedSequence* sequence);
   void DelayForTests();
 

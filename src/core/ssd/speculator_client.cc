@@ -198,7 +198,9 @@ bool SpeculatorClient::Handle(std::span<const std::byte> record) {
   }
   if (KindOf(record) == MessageKind::kHello) return CheckHello(record, draft_).ok();
   if (const auto* branches = As<BranchTokensMessage>(record)) return HandleBranchTokens(*branches);
-  if (const auto* law = As<LawMessage>(record)) return HandleLaw(*law);
+  if (const auto* distribution = As<DistributionMessage>(record)) {
+    return HandleDistribution(*distribution);
+  }
   if (const auto* proposal = As<ProposalMessage>(record)) return HandleProposal(*proposal);
   const auto* pass = As<DraftPassMessage>(record);
   return pass != nullptr && HandleDraftPass(*pass);
@@ -220,7 +222,7 @@ bool SpeculatorClient::HandleBranchTokens(const BranchTokensMessage& message) {
   return true;
 }
 
-bool SpeculatorClient::HandleLaw(const LawMessage& message) {
+bool SpeculatorClient::HandleDistribution(const DistributionMessage& message) {
   const bool sense = std::ranges::all_of(message.list, [&](const TokenProbability& entry) {
     return IsToken(entry.token) && entry.probability >= 0 && entry.probability <= 1;
   });
@@ -228,9 +230,9 @@ bool SpeculatorClient::HandleLaw(const LawMessage& message) {
   Slot* slot = Find(message.sequence);
   if (slot == nullptr || message.epoch != slot->epoch) return true;
   if (message.jit) {
-    slot->laws.SetListed(message.parent, message.list);
+    slot->distributions.SetListed(message.parent, message.list);
   } else {
-    slot->cache.SetLaw(message.epoch, message.outcome, message.parent, message.list);
+    slot->cache.SetDistribution(message.epoch, message.outcome, message.parent, message.list);
   }
   return true;
 }
@@ -293,7 +295,7 @@ void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
   slot->awaits_proposal = wants_jit;
   slot->has_proposal = wants_jit && !healthy();
   slot->proposal.Clear();
-  slot->laws.Clear();
+  slot->distributions.Clear();
   outcome_.epoch = slot->epoch;
   outcome_.sequence = sequence;
   outcome_.node = static_cast<std::int8_t>(outcome.node);
@@ -307,14 +309,15 @@ void SpeculatorClient::SendRetrieved(SequenceId sequence, const OutcomeList& out
   Send(RetrievedMessage{.epoch = slot->epoch, .sequence = sequence, .list = outcomes});
 }
 
-bool SpeculatorClient::TakeProposal(SequenceId sequence, Proposal* proposal, ProposalLaws* laws) {
+bool SpeculatorClient::TakeProposal(SequenceId sequence, Proposal* proposal,
+                                    DraftDistributions* distributions) {
   Slot* slot = Find(sequence);
   proposal->Clear();
   if (slot == nullptr || !slot->awaits_proposal) return true;
   if (!slot->has_proposal) return false;
   slot->awaits_proposal = false;
   *proposal = slot->proposal;
-  if (laws != nullptr) *laws = slot->laws;
+  if (distributions != nullptr) *distributions = slot->distributions;
   proposal->source = proposal->size() > 0 ? ProposalSource::kJit : ProposalSource::kNone;
   return true;
 }

@@ -96,8 +96,9 @@ class SpeculatorClient {
 
   /// Fetches the just-in-time proposal asked for in the last outcome. False while it is on its
   /// way; true with an empty proposal when there will be none (speculator lost).
-  /// `laws` gets what it was drawn from, for sequences that draw.
-  bool TakeProposal(SequenceId sequence, Proposal* proposal, ProposalLaws* laws = nullptr);
+  /// `distributions` gets what it was drawn from, for sequences that draw.
+  bool TakeProposal(SequenceId sequence, Proposal* proposal,
+                    DraftDistributions* distributions = nullptr);
 
   /// Waits for news for at most `timeout_ns`.
   void Wait(std::int64_t timeout_ns);
@@ -124,11 +125,11 @@ class SpeculatorClient {
     std::uint32_t epoch = 0;
     bool awaits_proposal = false;
     bool has_proposal = false;
-    SpeculationPlan plan;       // As the speculator knows it.
-    std::int32_t tokens = 0;    // How many tokens the speculator knows.
-    std::int32_t features = 0;  // For how many positions it has the features.
-    Proposal proposal;          // Drafted just in time.
-    ProposalLaws laws;          // The distributions that the just-in-time proposal was drawn from.
+    SpeculationPlan plan;              // As the speculator knows it.
+    std::int32_t tokens = 0;           // How many tokens the speculator knows.
+    std::int32_t features = 0;         // For how many positions it has the features.
+    Proposal proposal;                 // Drafted just in time.
+    DraftDistributions distributions;  // What the just-in-time proposal was drawn from.
     SpeculationCache cache;
   };
   Slot* Find(SequenceId sequence) const;
@@ -140,7 +141,7 @@ class SpeculatorClient {
   // Whether the record makes sense; what does not is not used.
   bool Handle(std::span<const std::byte> record);
   bool HandleBranchTokens(const BranchTokensMessage& message);
-  bool HandleLaw(const LawMessage& message);
+  bool HandleDistribution(const DistributionMessage& message);
   bool HandleProposal(const ProposalMessage& message);
   bool HandleDraftPass(const DraftPassMessage& message);
   // Tokens are those of the target's vocabulary.

@@ -154,8 +154,8 @@ TEST_F(ClientTest, OneAnswerSaysAllThatTheCacheKnows) {
   EXPECT_EQ(hit.rank, 1);
   EXPECT_EQ(hit.proposal.size(), 3);
   EXPECT_EQ(hit.proposal.source, ProposalSource::kCache);
-  ASSERT_NE(hit.laws, nullptr);
-  EXPECT_EQ(hit.laws->at(0).kind, DraftLaw::Kind::kPoint) << "none has come";
+  ASSERT_NE(hit.distributions, nullptr);
+  EXPECT_EQ(hit.distributions->at(0).kind, DraftDistribution::Kind::kPoint) << "none has come";
   const CacheAnswer miss = client_->Lookup(1, {0, 12});
   EXPECT_TRUE(miss.any);
   EXPECT_FALSE(miss.hit);
@@ -242,15 +242,15 @@ std::vector<std::vector<std::byte>> Lies() {
   branch({.index = 1, .bonus = 1000, .token = 5});
   branch({.index = 1, .bonus = 5, .token = -1});
 
-  const auto law = [&](int parent, TokenProbability entry) {
-    lies.push_back(BytesOf(
-        LawMessage{.epoch = 1, .sequence = 1, .parent = parent, .jit = true, .list = {entry}}));
+  const auto distribution = [&](int parent, TokenProbability entry) {
+    lies.push_back(BytesOf(DistributionMessage{
+        .epoch = 1, .sequence = 1, .parent = parent, .jit = true, .list = {entry}}));
   };
-  law(-1, {.token = 5, .probability = 0.5F});
-  law(kMaxProposal + 1, {.token = 5, .probability = 0.5F});
-  law(0, {.token = 1000, .probability = 0.5F});
-  law(0, {.token = 5, .probability = -0.5F});
-  law(0, {.token = 5, .probability = std::numeric_limits<float>::quiet_NaN()});
+  distribution(-1, {.token = 5, .probability = 0.5F});
+  distribution(kMaxProposal + 1, {.token = 5, .probability = 0.5F});
+  distribution(0, {.token = 1000, .probability = 0.5F});
+  distribution(0, {.token = 5, .probability = -0.5F});
+  distribution(0, {.token = 5, .probability = std::numeric_limits<float>::quiet_NaN()});
 
   const auto proposal = [&](const auto& spoil) {
     ProposalMessage message{.epoch = 1, .sequence = 1, .proposal = {}};
@@ -297,7 +297,7 @@ TEST_F(ClientTest, WhatComesLateOrOfAnotherSequenceIsNoLie) {
   ProposalMessage late{.epoch = 77, .sequence = 1, .proposal = {}};
   late.proposal.Extend(1);
   SendMessage(late, &pair_.speculator);
-  SendMessage(LawMessage{.epoch = 1, .sequence = 9, .list = {}}, &pair_.speculator);
+  SendMessage(DistributionMessage{.epoch = 1, .sequence = 9, .list = {}}, &pair_.speculator);
   SendMessage(DraftPassMessage{.rows = 3, .ns = 5000}, &pair_.speculator);
   Prepare(1, {{0, 10}}, 1);
   EXPECT_TRUE(client_->healthy());

@@ -85,7 +85,9 @@ Result<std::vector<DrafterId>> Ensemble(const EngineConfig& config, std::size_t 
   FT_RETURN_IF_ERROR(CheckMembers(kEnsemble, members, draft_models));
   if (config.verification != Verification::kRejection) return members;
   // Whether a token of theirs is proposed would depend on what is drawn.
-  std::erase_if(members, [](DrafterId id) { return InfoOf(id).law == ProposalLaw::kDrawn; });
+  std::erase_if(members, [](DrafterId id) {
+    return InfoOf(id).distribution == ProposalDistribution::kDrawn;
+  });
   if (!members.empty()) return members;
   return Wrong(kEnsemble,
                "ensemble names draft models alone, which under rejection verification cannot be "

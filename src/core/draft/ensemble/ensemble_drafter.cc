@@ -155,7 +155,7 @@ DraftContext EnsembleDrafter::ContextFor(const Member& member, const DraftContex
   }
   context.row_prices = {};
   context.proposal = proposal;
-  context.laws = nullptr;
+  context.distributions = nullptr;
   return context;
 }
 

@@ -152,7 +152,7 @@ class Probe final : public Drafter {
   void Propose(std::span<DraftContext> contexts) override {
     for (DraftContext& context : contexts) {
       *part_ = context.taps.part;
-      EXPECT_EQ(context.laws, nullptr);
+      EXPECT_EQ(context.distributions, nullptr);
       context.proposal->Clear();
     }
   }

@@ -79,14 +79,14 @@ TreeNodes WantedAt(const DraftTree& tree, const TreeShape& shape, int depth) {
 
 Ranking RankRow(DraftModel& draft, const SaidRow& said, const SamplingParams& sampling,
                 const TokenHistory& history, const RankRequest& request,
-                std::span<const TokenProbability>* law) {
-  if (law != nullptr) *law = {};
+                std::span<const TokenProbability>* distribution) {
+  if (distribution != nullptr) *distribution = {};
   Ranking ranking;
   if (!draft.PrepareMask(history, request.path)) return ranking;
-  if (law != nullptr) {
+  if (distribution != nullptr) {
     const auto likeliest = draft.sampler.LikeliestTokens(said.logits.values, sampling, history,
-                                                         request.path, kMaxLawTokens);
-    *law = likeliest;
+                                                         request.path, kMaxDistributionTokens);
+    *distribution = likeliest;
     for (const Token token : draft.draw.Draw(request, likeliest)) {
       ranking.push_back({.token = token});
     }

@@ -261,11 +261,11 @@ TreeNodes WantedAt(const DraftTree& tree, const TreeShape& shape, int depth);
 
 /// What the draft says after committed tokens and the request's path, from their row: its best
 /// tokens. Of a draft that says how likely its first token is to be accepted, these are that one's
-/// odds. Where there is a `law`, for rejection verification: children drawn from a distribution,
-/// then candidates for the bonus token; `law` gets the distribution, valid until the next row is
-/// ranked. Nothing where that takes more work on a mask than is allowed.
+/// odds. Where there is a `distribution`, for rejection verification: children drawn, then
+/// candidates for the bonus token; `distribution` gets what was drawn from, valid until the next
+/// row is ranked. Nothing where that takes more work on a mask than is allowed.
 Ranking RankRow(DraftModel& draft, const SaidRow& said, const SamplingParams& sampling,
                 const TokenHistory& history, const RankRequest& request,
-                std::span<const TokenProbability>* law = nullptr);
+                std::span<const TokenProbability>* distribution = nullptr);
 
 }  // namespace foretoken

@@ -16,13 +16,16 @@ double ResidualShare(double ratio) { return 1 / (1 + 1.6 * ratio); }
 
 }  // namespace
 
-void DraftDraw::AddNoise(const RankRequest& request, std::span<const TokenProbability> law) {
+void DraftDraw::AddNoise(const RankRequest& request,
+                         std::span<const TokenProbability> distribution) {
   const std::uint64_t position = request.root + request.path.size() + 1;
   for (std::size_t i = 0; i < scored_.size(); ++i) {
     Scored& scored = scored_[i];
     // After a rejection the bonus comes from what the distribution drawn from leaves of the
     // target's.
-    if (request.children > 0) scored.score *= ResidualShare(law[i].probability / scored.score);
+    if (request.children > 0) {
+      scored.score *= ResidualShare(distribution[i].probability / scored.score);
+    }
     const std::uint32_t draw = PhiloxDraw(
         request.seed, position, static_cast<std::uint32_t>(scored.token), NoisePurpose::kSampling);
     scored.score /= -std::log(UnitInterval(draw));

@@ -6,7 +6,7 @@
 
 #include "base/static_vector.h"
 #include "core/sampling/sampler.h"
-#include "core/speculation/draft_law.h"
+#include "core/speculation/draft_distribution.h"
 #include "core/speculation/plan.h"
 
 namespace foretoken {
@@ -43,7 +43,7 @@ class DraftDraw {
   };
   /// From probabilities to scores by the noise that the bonus is chosen with: w_i / E_i with
   /// E_i = -log(u_i), which ranks as log(w_i) + g_i does, with a logarithm instead of three.
-  void AddNoise(const RankRequest& request, std::span<const TokenProbability> law);
+  void AddNoise(const RankRequest& request, std::span<const TokenProbability> distribution);
 
   std::vector<Scored> scored_;
 };

@@ -66,7 +66,7 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
 void ModelDrafter::Commit(const DraftContext& context, int drafted) {
   Slot& slot = slots_.For(context.sequence);
   DraftTrunk& trunk = slot.trunk;
-  if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.laws != nullptr);
+  if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.distributions != nullptr);
   trunk.Rewind(context.tokens, slot.settled, draft_);
   if (helper_ != nullptr) {
     if (slot.text.capacity() == 0) slot.text.reserve(DraftModel::kFirstCapacity);
@@ -128,7 +128,7 @@ void ModelDrafter::ObservePass(std::int64_t ns) {
 void ModelDrafter::AskHelper(std::span<DraftContext> contexts) {
   helper_contexts_.clear();
   helper_drafted_.clear();
-  guess_laws_.Clear();
+  guess_distributions_.Clear();
   for (std::size_t i = 0; i < contexts.size(); ++i) {
     const DraftContext& context = contexts[i];
     Slot& slot = slots_.For(context.sequence);
@@ -140,17 +140,18 @@ void ModelDrafter::AskHelper(std::span<DraftContext> contexts) {
     if (length == 0) continue;
     slot.text.resize(context.tokens.size());
     slot.text.insert(slot.text.end(), chain.tokens.begin(), chain.tokens.end());
-    helper_contexts_.push_back({.sequence = context.sequence,
-                                .tokens = slot.text,
-                                .sampling = context.sampling,
-                                .history = context.history,
-                                .prediction = context.prediction,
-                                .datastore = context.datastore,
-                                .scope = context.scope,
-                                .lookahead = length,
-                                .max_nodes = length,
-                                .proposal = &guesses_[i],
-                                .laws = context.laws == nullptr ? nullptr : &guess_laws_});
+    helper_contexts_.push_back(
+        {.sequence = context.sequence,
+         .tokens = slot.text,
+         .sampling = context.sampling,
+         .history = context.history,
+         .prediction = context.prediction,
+         .datastore = context.datastore,
+         .scope = context.scope,
+         .lookahead = length,
+         .max_nodes = length,
+         .proposal = &guesses_[i],
+         .distributions = context.distributions == nullptr ? nullptr : &guess_distributions_});
     helper_drafted_.push_back(drafted_[i] + chain.size());
   }
   if (helper_contexts_.empty()) return;
@@ -192,14 +193,14 @@ Ranking ModelDrafter::Rank(const DraftContext& context, int i, const Proposal& p
   StaticVector<Token, std::size_t{2} * kMaxProposal> path;
   for (const Token token : context.tokens.last(drafted)) path.push_back(token);
   for (const Token token : PathTokens(proposal, node)) path.push_back(token);
-  std::span<const TokenProbability> law;
+  std::span<const TokenProbability> distribution;
   const Ranking ranking = RankRow(draft_, said, *context.sampling, *context.history,
                                   {.root = context.tokens.size() - 1 - drafted,
                                    .path = path,
                                    .children = WidthOf(context),
                                    .seed = context.sampling->seed},
-                                  context.laws == nullptr ? nullptr : &law);
-  if (context.laws != nullptr) context.laws->SetListed(node, law);
+                                  context.distributions == nullptr ? nullptr : &distribution);
+  if (context.distributions != nullptr) context.distributions->SetListed(node, distribution);
   return ranking;
 }
 

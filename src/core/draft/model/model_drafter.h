@@ -88,8 +88,8 @@ class ModelDrafter final : public Stage {
   StageWorth worth_;
   std::vector<DraftContext> helper_contexts_;
   std::vector<int> helper_drafted_;
-  std::vector<Proposal> guesses_;  // Behind each context's chain.
-  ProposalLaws guess_laws_;        // Which nobody reads.
+  std::vector<Proposal> guesses_;           // Behind each context's chain.
+  DraftDistributions guess_distributions_;  // Which nobody reads.
 };
 
 /// Whether a draft of this kind can be a stage, or have a helper: what its rows compute follows

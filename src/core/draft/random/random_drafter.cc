@@ -22,7 +22,7 @@ class RandomDrafter : public Drafter {
   void Extend(const DraftContext& context, int i) const {
     const std::uint32_t draw =
         PhiloxDraw(context.sampling->seed, context.tokens.size() + i, 0, NoisePurpose::kDrafting);
-    if (context.laws != nullptr) context.laws->SetUniform(i);
+    if (context.distributions != nullptr) context.distributions->SetUniform(i);
     // Scales by the high word of a product: uniform to within vocabulary / 2^32.
     context.proposal->Extend(static_cast<Token>((std::uint64_t{draw} * vocabulary_) >> 32));
   }

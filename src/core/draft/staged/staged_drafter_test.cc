@@ -73,12 +73,12 @@ class Staged : public testing::TestWithParam<StagedCase> {
   // What `drafter` proposes for both texts, with what was drawn from.
   struct Proposed {
     std::vector<Proposal> chains;
-    std::vector<std::vector<double>> laws;
+    std::vector<std::vector<double>> distributions;
   };
   Proposed Propose(ModelDrafter* drafter, const StagedCase& test) {
     Proposed proposed;
     proposed.chains.resize(kSequences);
-    std::vector<ProposalLaws> laws(kSequences);
+    std::vector<DraftDistributions> distributions(kSequences);
     std::vector<DraftContext> contexts;
     for (int i = 0; i < kSequences; ++i) {
       contexts.push_back({.sequence = static_cast<SequenceId>(i),
@@ -89,14 +89,14 @@ class Staged : public testing::TestWithParam<StagedCase> {
                           .tree_width = 1,
                           .max_nodes = kStagedLookahead,
                           .proposal = &proposed.chains[i],
-                          .laws = test.draws ? &laws[i] : nullptr});
+                          .distributions = test.draws ? &distributions[i] : nullptr});
     }
     drafter->Propose(contexts);
     for (int i = 0; i < kSequences; ++i) {
-      std::vector<double>& law = proposed.laws.emplace_back();
+      std::vector<double>& distribution = proposed.distributions.emplace_back();
       for (int node = 0; node < kStagedLookahead; ++node) {
-        for (const TokenProbability& listed : laws[i].at(node).listed) {
-          law.push_back(listed.token + listed.probability);
+        for (const TokenProbability& listed : distributions[i].at(node).listed) {
+          distribution.push_back(listed.token + listed.probability);
         }
       }
     }
@@ -129,7 +129,7 @@ TEST_P(Staged, ProposesWhatItsFirstStageProposesAlone) {
     for (int i = 0; i < kSequences; ++i) {
       ASSERT_EQ(proposed.chains[i].tokens, expected.chains[i].tokens) << "round " << round;
       EXPECT_TRUE(proposed.chains[i].IsChain());
-      ASSERT_EQ(proposed.laws[i], expected.laws[i]);
+      ASSERT_EQ(proposed.distributions[i], expected.distributions[i]);
       length += proposed.chains[i].size();
       // A part of it comes true, then something else.
       const int right = below(proposed.chains[i].size() + 1);

@@ -59,7 +59,7 @@ void TextStage::Propose(DraftContext* context, int drafted) {
   chain->Clear();
   Said& said = SaidOf(context->sequence);
   DraftContext asked = *context;
-  asked.laws = nullptr;  // What it says is only a guess at what the stage above draws.
+  asked.distributions = nullptr;  // What it says is only a guess at what the stage above draws.
   asked.row_prices = {};
   if (said.committed != committed) {
     said.committed = committed;

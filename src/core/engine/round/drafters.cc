@@ -191,7 +191,7 @@ void Drafters::ProposeAside(DrafterId drafter, int batch, Sequence* sequence) {
   sequence->speculated = true;
   DraftContext context = ContextFor(drafter, plan, batch, sequence);
   context.proposal = &sequence->aside;
-  context.laws = nullptr;
+  context.distributions = nullptr;
   before_[drafter]->Propose({&context, 1});
 }
 
@@ -253,9 +253,11 @@ DraftContext Drafters::ContextFor(DrafterId drafter, const SpeculationPlan& plan
   const int nodes = budget_.NodesOf(plan, batch);
   const bool shapes_itself = Retrieves(plan.mode) || HasWindow(plan.mode);
   const int longest = shapes_itself ? nodes : plan.lookahead;
-  if (sequence->draws) sequence->laws.Clear();  // A preempted sequence may still have some.
+  // A preempted sequence may still have some.
+  if (sequence->draws) sequence->distributions.Clear();
   // A drafter whose proposals follow from the text has no distributions to tell.
-  const bool tells_laws = sequence->draws && InfoOf(drafter).law == ProposalLaw::kDrawn;
+  const bool tells_distributions =
+      sequence->draws && InfoOf(drafter).distribution == ProposalDistribution::kDrawn;
   return {.sequence = sequence->id,
           .tokens = sequence->tokens,
           .sampling = &sequence->request.sampling,
@@ -271,7 +273,7 @@ DraftContext Drafters::ContextFor(DrafterId drafter, const SpeculationPlan& plan
           .guesses = plan.guesses,
           .row_prices = budget_.PricesFor(plan),
           .proposal = &sequence->proposal,
-          .laws = tells_laws ? &sequence->laws : nullptr};
+          .distributions = tells_distributions ? &sequence->distributions : nullptr};
 }
 
 void Drafters::Forget(SequenceId sequence) {

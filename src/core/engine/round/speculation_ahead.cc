@@ -22,7 +22,8 @@ void FitProposal(Sequence* sequence) {
   }
   int fit = 0;
   while (fit < std::min(proposal.size(), sequence->NodeLimit()) &&
-         sequence->laws.at(proposal.parents[fit]).kind == DraftLaw::Kind::kListed &&
+         sequence->distributions.at(proposal.parents[fit]).kind ==
+             DraftDistribution::Kind::kListed &&
          proposal.Depth(fit + 1) <= sequence->DepthLimit()) {
     ++fit;
   }
@@ -97,8 +98,8 @@ bool SpeculationAhead::TakeAwaited(const RunningSet& running) {
   bool all = true;
   for (const auto& sequence : running) {
     if (!sequence->awaits_jit) continue;
-    ProposalLaws* laws = sequence->draws ? &sequence->laws : nullptr;
-    if (!speculator_->TakeProposal(sequence->id, &sequence->proposal, laws)) {
+    DraftDistributions* distributions = sequence->draws ? &sequence->distributions : nullptr;
+    if (!speculator_->TakeProposal(sequence->id, &sequence->proposal, distributions)) {
       all = false;
       continue;
     }
@@ -168,7 +169,7 @@ void SpeculationAhead::LookUp(Sequence* sequence) {
   if (answer.retrieved) ++stats.hits_retrieved;
   ++(full ? stats.hits_full : stats.hits_partial);
   sequence->proposal = answer.proposal;
-  if (sequence->draws) sequence->laws = *answer.laws;
+  if (sequence->draws) sequence->distributions = *answer.distributions;
   FitProposal(sequence);
   Dispatch(sequence, /*wants_jit=*/false);
 }

@@ -64,7 +64,7 @@ Outcome Verifier::ByRejection(Logits logits, std::int64_t mask_steps, Sequence* 
     if (node != 0) emitted.push_back(proposal.tokens[node - 1]);
     sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
   };
-  const auto law_of = [&](int node) {
+  const auto distribution_of = [&](int node) {
     visit(node);
     const Logits row = logits.Row(node, vocabulary_);
     return sampler_.Probabilities(row.values, sampling, sequence->history, emitted);
@@ -89,7 +89,8 @@ Outcome Verifier::ByRejection(Logits logits, std::int64_t mask_steps, Sequence* 
     if (may) emitted.resize(emitted.size() - 1);  // Visiting the child adds it.
     return may;
   };
-  return VerifyRejection(proposal, sequence->laws, law_of, uniform, bonus, may_enter);
+  return VerifyRejection(proposal, sequence->distributions, distribution_of, uniform, bonus,
+                         may_enter);
 }
 
 Token Verifier::Choose(Logits logits, int node, const Sequence& sequence) {
@@ -99,7 +100,7 @@ Token Verifier::Choose(Logits logits, int node, const Sequence& sequence) {
   return std::isfinite(chosen.score) ? chosen.token : -1;
 }
 
-std::span<const float> Verifier::LawAt(Logits logits, int node, const Sequence& sequence) {
+std::span<const float> Verifier::DistributionAt(Logits logits, int node, const Sequence& sequence) {
   const SamplingParams* sampling = &sequence.request.sampling;
   if (sampling->temperature == 0) {
     at_one_ = *sampling;
@@ -124,7 +125,7 @@ Token Verifier::FollowAnswer(Logits logits, int node, Token choice, const Sequen
 Token Verifier::Relax(Logits logits, int node, Token choice, Sequence* sequence) {
   const Proposal& proposal = sequence->proposal;
   if (proposal.FirstChild(node) == 0 || proposal.ChildWith(node, choice) != 0) return choice;
-  const auto p = LawAt(logits, node, *sequence);
+  const auto p = DistributionAt(logits, node, *sequence);
   const int child = lossy_.kind == Lossy::kJudge
                         ? MostApprovedChild(node, p, *sequence)
                         : LikeliestChild(proposal, node, p, LeastAccepted(lossy_, p));

@@ -51,7 +51,7 @@ class Verifier {
   // -1: the logits have no finite maximum.
   Token Choose(Logits logits, int node, const Sequence& sequence);
   // The target's distribution behind a node; of a greedy sequence at temperature 1.
-  std::span<const float> LawAt(Logits logits, int node, const Sequence& sequence);
+  std::span<const float> DistributionAt(Logits logits, int node, const Sequence& sequence);
   // The token of a child that the lossy rule accepts although `choice` is what the target chose
   // there; else `choice`.
   Token Relax(Logits logits, int node, Token choice, Sequence* sequence);
@@ -68,7 +68,7 @@ class Verifier {
   std::optional<Script> script_;
   LossyRule lossy_;
   Judge judge_;
-  SamplingParams at_one_;  // A greedy sequence's at temperature 1 (LawAt).
+  SamplingParams at_one_;  // A greedy sequence's at temperature 1 (DistributionAt).
   Sampler sampler_;
   std::vector<Token> prepared_;  // Reused between rounds.
   std::vector<float> raised_;    // A row of logits; likewise.

@@ -1,4 +1,4 @@
-#include "core/speculation/draft_law.h"
+#include "core/speculation/draft_distribution.h"
 
 #include <gtest/gtest.h>
 
@@ -13,68 +13,68 @@
 namespace foretoken {
 namespace {
 
-using ListedLaw = std::vector<TokenProbability>;
+using ListedDistribution = std::vector<TokenProbability>;
 
-double SumOfLaw(const ListedLaw& law) {
+double SumOfDistribution(const ListedDistribution& distribution) {
   double sum = 0;
-  for (const TokenProbability& entry : law) sum += entry.probability;
+  for (const TokenProbability& entry : distribution) sum += entry.probability;
   return sum;
 }
 
-TEST(Law, SaguaroIsDefinitionFourteen) {
-  const ListedLaw draft = {{7, 0.5F}, {1, 0.25F}, {4, 0.15F}, {2, 0.1F}};
-  ListedLaw law = draft;
-  ApplySaguaro(law, 2, 0.2);
+TEST(Distribution, SaguaroIsDefinitionFourteen) {
+  const ListedDistribution draft = {{7, 0.5F}, {1, 0.25F}, {4, 0.15F}, {2, 0.1F}};
+  ListedDistribution distribution = draft;
+  ApplySaguaro(distribution, 2, 0.2);
   const double scale = 1 / (0.2 * 0.75 + 0.25);
-  EXPECT_NEAR(law[0].probability, 0.2 * 0.5 * scale, 1e-7);
-  EXPECT_NEAR(law[1].probability, 0.2 * 0.25 * scale, 1e-7);
-  EXPECT_NEAR(law[2].probability, 0.15 * scale, 1e-7);
-  EXPECT_NEAR(law[3].probability, 0.1 * scale, 1e-7);
-  EXPECT_EQ(law[0].token, 7);
+  EXPECT_NEAR(distribution[0].probability, 0.2 * 0.5 * scale, 1e-7);
+  EXPECT_NEAR(distribution[1].probability, 0.2 * 0.25 * scale, 1e-7);
+  EXPECT_NEAR(distribution[2].probability, 0.15 * scale, 1e-7);
+  EXPECT_NEAR(distribution[3].probability, 0.1 * scale, 1e-7);
+  EXPECT_EQ(distribution[0].token, 7);
 
-  law = draft;
-  ApplySaguaro(law, 1, 0);
-  EXPECT_EQ(law[0].probability, 0);
-  EXPECT_NEAR(SumOfLaw(law), 1, 1e-6);
+  distribution = draft;
+  ApplySaguaro(distribution, 1, 0);
+  EXPECT_EQ(distribution[0].probability, 0);
+  EXPECT_NEAR(SumOfDistribution(distribution), 1, 1e-6);
   for (const int everything : {4, 9}) {
-    law = draft;
-    ApplySaguaro(law, everything, 0);  // 0 / 0: the distribution stays.
-    EXPECT_EQ(law[0].probability, draft[0].probability);
+    distribution = draft;
+    ApplySaguaro(distribution, everything, 0);  // 0 / 0: the distribution stays.
+    EXPECT_EQ(distribution[0].probability, draft[0].probability);
   }
-  law = draft;
-  ApplySaguaro(law, 2, 1);
-  EXPECT_NEAR(law[0].probability, 0.5, 1e-7);
+  distribution = draft;
+  ApplySaguaro(distribution, 2, 1);
+  EXPECT_NEAR(distribution[0].probability, 0.5, 1e-7);
 }
 
-TEST(Law, DrawsByInversionWithoutReplacement) {
-  const ListedLaw law = {{7, 0.5F}, {1, 0.0F}, {4, 0.3F}, {2, 0.2F}};
-  EXPECT_EQ(DrawToken(law, {}, 0.001), 7);
-  EXPECT_EQ(DrawToken(law, {}, 0.499), 7);
-  EXPECT_EQ(DrawToken(law, {}, 0.501), 4);
-  EXPECT_EQ(DrawToken(law, {}, 0.801), 2);
-  EXPECT_EQ(DrawToken(law, {}, 1 - 1e-12), 2);
+TEST(Distribution, DrawsByInversionWithoutReplacement) {
+  const ListedDistribution distribution = {{7, 0.5F}, {1, 0.0F}, {4, 0.3F}, {2, 0.2F}};
+  EXPECT_EQ(DrawToken(distribution, {}, 0.001), 7);
+  EXPECT_EQ(DrawToken(distribution, {}, 0.499), 7);
+  EXPECT_EQ(DrawToken(distribution, {}, 0.501), 4);
+  EXPECT_EQ(DrawToken(distribution, {}, 0.801), 2);
+  EXPECT_EQ(DrawToken(distribution, {}, 1 - 1e-12), 2);
   const std::vector<Token> taken = {7};
-  EXPECT_EQ(DrawToken(law, taken, 0.599), 4);
-  EXPECT_EQ(DrawToken(law, taken, 0.601), 2);
+  EXPECT_EQ(DrawToken(distribution, taken, 0.599), 4);
+  EXPECT_EQ(DrawToken(distribution, taken, 0.601), 2);
   const std::vector<Token> all = {2, 7, 4};
-  EXPECT_EQ(DrawToken(law, all, 0.5), -1) << "a token of probability 0 is never drawn";
+  EXPECT_EQ(DrawToken(distribution, all, 0.5), -1) << "a token of probability 0 is never drawn";
 }
 
-TEST(Law, ProposalKeepsOneLawPerParent) {
-  ProposalLaws laws;
-  laws.SetListed(2, ListedLaw{{7, 0.5F}, {1, 0.5F}});
-  laws.SetListed(0, ListedLaw{{3, 1.0F}});
-  laws.SetUniform(1);
-  EXPECT_EQ(laws.at(2).listed.size(), 2U);
-  EXPECT_EQ(laws.at(2).listed[0].token, 7);
-  EXPECT_EQ(laws.at(0).listed[0].token, 3);
-  EXPECT_EQ(laws.at(1).kind, DraftLaw::Kind::kUniform);
-  EXPECT_EQ(laws.at(3).kind, DraftLaw::Kind::kPoint);
-  laws.Clear();
-  EXPECT_EQ(laws.at(2).kind, DraftLaw::Kind::kPoint);
+TEST(Distribution, ProposalKeepsOneDistributionPerParent) {
+  DraftDistributions distributions;
+  distributions.SetListed(2, ListedDistribution{{7, 0.5F}, {1, 0.5F}});
+  distributions.SetListed(0, ListedDistribution{{3, 1.0F}});
+  distributions.SetUniform(1);
+  EXPECT_EQ(distributions.at(2).listed.size(), 2U);
+  EXPECT_EQ(distributions.at(2).listed[0].token, 7);
+  EXPECT_EQ(distributions.at(0).listed[0].token, 3);
+  EXPECT_EQ(distributions.at(1).kind, DraftDistribution::Kind::kUniform);
+  EXPECT_EQ(distributions.at(3).kind, DraftDistribution::Kind::kPoint);
+  distributions.Clear();
+  EXPECT_EQ(distributions.at(2).kind, DraftDistribution::Kind::kPoint);
 }
 
-TEST(Law, DrawsOnDifferentPathsAreIndependent) {
+TEST(Distribution, DrawsOnDifferentPathsAreIndependent) {
   // Pairs of variables that a careless key would couple, in a 4 x 4 table of 160,000 pairs.
   const auto chi_square = [](const auto& pair) {
     std::array<int, 16> counts{};
@@ -122,7 +122,7 @@ class StreamTest : public testing::TestWithParam<int> {
   static constexpr int kDraws = 500'000;
   static constexpr int kVocabulary = 6;
   const std::vector<float> p_ = {0.3F, 0.25F, 0.2F, 0.15F, 0.1F, 0.0F};
-  const ListedLaw q_ = {{2, 0.4F}, {0, 0.3F}, {5, 0.2F}, {1, 0.1F}};
+  const ListedDistribution q_ = {{2, 0.4F}, {0, 0.3F}, {5, 0.2F}, {1, 0.1F}};
 
   enum class Slip { kNone, kReusesVariable, kSetFollowsBonusNoise };
 
@@ -136,27 +136,28 @@ class StreamTest : public testing::TestWithParam<int> {
     std::vector<int> counts(kVocabulary, 0);
     const TokenHistory history(kVocabulary);
     Proposal proposal;
-    ProposalLaws laws;
+    DraftDistributions distributions;
     std::vector<float> p;
     for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
       SamplingParams params = plain;
       params.seed = seed;
       const Token noisy = sampler.Choose(logits.data(), params, history, {}, 1).token;
-      ListedLaw law = q_;
+      ListedDistribution distribution = q_;
       if (slip == Slip::kSetFollowsBonusNoise) {
-        std::stable_partition(law.begin(), law.end(),
+        std::stable_partition(distribution.begin(), distribution.end(),
                               [&](const TokenProbability& entry) { return entry.token == noisy; });
       }
-      ApplySaguaro(law, 1, 0.3);
+      ApplySaguaro(distribution, 1, 0.3);
       proposal.Clear();
-      laws.Clear();
-      laws.SetListed(0, law);
+      distributions.Clear();
+      distributions.SetListed(0, distribution);
       for (int i = 0; i < width; ++i) {
         proposal.parents.push_back(0);
-        proposal.tokens.push_back(DrawToken(law, proposal.tokens, DraftUniform(seed, 0, {}, i)));
+        proposal.tokens.push_back(
+            DrawToken(distribution, proposal.tokens, DraftUniform(seed, 0, {}, i)));
       }
       const Outcome outcome = VerifyRejection(
-          proposal, laws,
+          proposal, distributions,
           [&](int) {
             p = p_;
             return std::span(p);
@@ -180,7 +181,7 @@ class StreamTest : public testing::TestWithParam<int> {
   }
 };
 
-TEST_P(StreamTest, EmitsTheTargetsLaw) {
+TEST_P(StreamTest, EmitsTheTargetsDistribution) {
   EXPECT_LT(ChiSquare(GetParam(), Slip::kNone), 23.5);  // p = 1e-4.
 }
 
@@ -188,7 +189,7 @@ TEST_P(StreamTest, AReusedVariableShows) {
   EXPECT_GT(ChiSquare(GetParam(), Slip::kReusesVariable), 1000);
 }
 
-TEST_P(StreamTest, ALawThatLooksAtTheBonusNoiseShows) {
+TEST_P(StreamTest, ADistributionThatLooksAtTheBonusNoiseShows) {
   EXPECT_GT(ChiSquare(GetParam(), Slip::kSetFollowsBonusNoise), 1000);
 }
 

@@ -1,4 +1,4 @@
-#include "core/speculation/draft_law.h"
+#include "core/speculation/draft_distribution.h"
 
 #include <algorithm>
 
@@ -20,51 +20,53 @@ std::uint64_t Mix(std::uint64_t x) {
 
 }  // namespace
 
-void ProposalLaws::Clear() {
+void DraftDistributions::Clear() {
   places_.fill(Place{});
   tokens_.clear();
 }
 
-void ProposalLaws::SetListed(int node, std::span<const TokenProbability> law) {
-  FT_CHECK(node >= 0 && node <= kMaxProposal && law.size() <= std::size_t{kMaxLawTokens});
-  places_[node] = {.kind = DraftLaw::Kind::kListed,
+void DraftDistributions::SetListed(int node, std::span<const TokenProbability> distribution) {
+  FT_CHECK(node >= 0 && node <= kMaxProposal &&
+           distribution.size() <= std::size_t{kMaxDistributionTokens});
+  places_[node] = {.kind = DraftDistribution::Kind::kListed,
                    .begin = static_cast<std::int32_t>(tokens_.size()),
-                   .count = static_cast<std::int32_t>(law.size())};
-  tokens_.insert(tokens_.end(), law.begin(), law.end());
+                   .count = static_cast<std::int32_t>(distribution.size())};
+  tokens_.insert(tokens_.end(), distribution.begin(), distribution.end());
 }
 
-DraftLaw ProposalLaws::at(int node) const {
+DraftDistribution DraftDistributions::at(int node) const {
   const Place& place = places_[node];
   return {place.kind, std::span(tokens_).subspan(place.begin, place.count)};
 }
 
 // NOLINTNEXTLINE(readability-identifier-naming)
-void ApplySaguaro(std::span<TokenProbability> law, int F, double C) {
-  const auto top = law.first(std::min(static_cast<std::size_t>(F), law.size()));
+void ApplySaguaro(std::span<TokenProbability> distribution, int F, double C) {
+  const auto top = distribution.first(std::min(static_cast<std::size_t>(F), distribution.size()));
   double in = 0;   // A of A.3: the mass of the top F.
   double out = 0;  // B.
   for (const TokenProbability& entry : top) in += entry.probability;
-  for (const TokenProbability& entry : law.subspan(top.size())) out += entry.probability;
+  for (const TokenProbability& entry : distribution.subspan(top.size())) out += entry.probability;
   if (out == 0) return;
   const double scale = 1 / (C * in + out);
-  for (TokenProbability& entry : law) {
+  for (TokenProbability& entry : distribution) {
     entry.probability = static_cast<float>(entry.probability * scale);
   }
   for (TokenProbability& entry : top) entry.probability *= static_cast<float>(C);
 }
 
-double MassWithout(std::span<const TokenProbability> law, std::span<const Token> taken) {
+double MassWithout(std::span<const TokenProbability> distribution, std::span<const Token> taken) {
   double mass = 0;
-  for (const TokenProbability& entry : law) {
+  for (const TokenProbability& entry : distribution) {
     if (!Contains(taken, entry.token)) mass += entry.probability;
   }
   return mass;
 }
 
-Token DrawToken(std::span<const TokenProbability> law, std::span<const Token> taken, double u) {
-  double left = u * MassWithout(law, taken);
+Token DrawToken(std::span<const TokenProbability> distribution, std::span<const Token> taken,
+                double u) {
+  double left = u * MassWithout(distribution, taken);
   Token last = -1;
-  for (const TokenProbability& entry : law) {
+  for (const TokenProbability& entry : distribution) {
     if (entry.probability == 0 || Contains(taken, entry.token)) continue;
     last = entry.token;
     left -= entry.probability;
