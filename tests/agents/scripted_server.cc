@@ -5,6 +5,7 @@
 // of standard input tells: {"say": TEXT}, or {"say": null} for what the model would say itself.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
 #include <mutex>
