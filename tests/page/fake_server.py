@@ -20,7 +20,7 @@ import time
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGE = ROOT / "apps" / "server" / "page"
+PAGE = ROOT / "apps" / "foretoken" / "server" / "page"
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
          ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 MODES = ["ar", "sd", "ssd", "sd2", "ngram", "sssd", "auto"]
