@@ -21,6 +21,11 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
+  /// Has at least so many bytes afterwards; where it had fewer, what it held is lost.
+  void Grow(std::size_t bytes) {
+    if (bytes_ < bytes) *this = Buffer(bytes);
+  }
+
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }

@@ -8,9 +8,7 @@
 namespace foretoken {
 
 /// Makes room for `floats` numbers; what is there is lost where it grows.
-inline void GrowFloats(Buffer& buffer, std::size_t floats) {
-  if (buffer.bytes() < floats * sizeof(float)) buffer = Buffer(floats * sizeof(float));
-}
+inline void GrowFloats(Buffer& buffer, std::size_t floats) { buffer.Grow(floats * sizeof(float)); }
 
 /// out [rows, 2 * width] = each row's gates, then what they gate, as Backend::GatedMul reads them.
 /// `gates` is [rows, width]; rows of `values` begin `stride` behind each other.

@@ -24,10 +24,6 @@ struct AttentionWorker::Source {
 
 namespace {
 
-void GrowBytes(Buffer* buffer, std::size_t bytes) {
-  if (buffer->bytes() < bytes) *buffer = Buffer(bytes);
-}
-
 // The slot of logical position `position`.
 std::int32_t SlotOf(const BatchPlan& plan, const RowPlace& row, std::int32_t position) {
   if (position < row.trunk_length) {
@@ -54,14 +50,14 @@ void AttentionWorker::Grow(int queries, const HeadShape& heads) {
   const auto n = static_cast<std::size_t>(queries);
   const auto key_width = static_cast<std::size_t>(PadToChunk(heads.head_dim));
   const auto width = static_cast<std::size_t>(PadToChunk(heads.value_dim()));
-  GrowBytes(&q_, n * key_width * sizeof(float));
-  GrowBytes(&out_, n * width * sizeof(float));
-  GrowBytes(&sums_, n * kPanel * sizeof(float));
-  GrowBytes(&maxima_, (n + kPanel) * sizeof(float));
-  GrowBytes(&hidden_, n * sizeof(std::int32_t));
-  GrowBytes(&seen_, n * sizeof(std::int32_t));
-  GrowBytes(&gathered_keys_, kBlockSize * key_width * sizeof(float));
-  GrowBytes(heads.latent > 0 ? &values_ : &gathered_values_, kBlockSize * width * sizeof(float));
+  q_.Grow(n * key_width * sizeof(float));
+  out_.Grow(n * width * sizeof(float));
+  sums_.Grow(n * kPanel * sizeof(float));
+  maxima_.Grow((n + kPanel) * sizeof(float));
+  hidden_.Grow(n * sizeof(std::int32_t));
+  seen_.Grow(n * sizeof(std::int32_t));
+  gathered_keys_.Grow(kBlockSize * key_width * sizeof(float));
+  (heads.latent > 0 ? values_ : gathered_values_).Grow(kBlockSize * width * sizeof(float));
 }
 
 void AttentionWorker::Clear(int queries, const HeadShape& heads) {

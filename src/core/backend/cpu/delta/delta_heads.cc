@@ -6,11 +6,6 @@
 namespace foretoken::cpu {
 namespace {
 
-void GrowFloats(std::int64_t floats, Buffer* buffer) {
-  const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  if (buffer->bytes() < bytes) *buffer = Buffer(bytes);
-}
-
 template <typename Visit>
 void VisitValueHeads(const DeltaShape& shape, int key_head, const Visit& visit) {
   for (int head = 0; head < shape.value_heads; ++head) {
@@ -39,8 +34,9 @@ struct Made {
 
 void DeltaWorker::Grow(const DeltaCall& call, const DeltaWalk& walk) {
   const DeltaShape& shape = call.store.shape;
-  GrowFloats(std::ssize(call.plan.rows) * shape.key_dim, &queries_);
-  GrowFloats(std::int64_t{walk.kept_states()} * shape.key_dim * shape.value_dim, &kept_);
+  queries_.Grow(call.plan.rows.size() * static_cast<std::size_t>(shape.key_dim) * sizeof(float));
+  const std::int64_t kept = std::int64_t{walk.kept_states()} * shape.key_dim * shape.value_dim;
+  kept_.Grow(static_cast<std::size_t>(kept) * sizeof(float));
   inputs_.resize(static_cast<std::size_t>(shape.taps));
   shifted_.resize(inputs_.size());
 }

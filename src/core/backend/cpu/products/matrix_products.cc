@@ -134,8 +134,7 @@ void MatrixProducts::QuantizeGroups(const Matrix& stack, std::span<const RowGrou
 }
 
 void MatrixProducts::GrowRowBlocks(int rows, int inputs) {
-  const std::size_t bytes = RowBlocks(rows, inputs) * sizeof(RowBlock);
-  if (row_blocks_.bytes() < bytes) row_blocks_ = Buffer(bytes);
+  row_blocks_.Grow(RowBlocks(rows, inputs) * sizeof(RowBlock));
 }
 
 void MatrixProducts::GrowRooms(const Matrix& weights) {
@@ -148,8 +147,8 @@ void MatrixProducts::GrowRooms(const Matrix& weights) {
     }
   }
   for (Room& room : rooms_) {
-    if (room.rows.bytes() < rows) room.rows = Buffer(rows);
-    if (room.panel.bytes() < panel) room.panel = Buffer(panel);
+    room.rows.Grow(rows);
+    room.panel.Grow(panel);
   }
 }
 
