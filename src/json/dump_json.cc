@@ -110,6 +110,11 @@ void Dumper::WriteString(std::string_view text) {
   out_ += '"';
   while (!text.empty()) {
     const auto byte = static_cast<unsigned char>(text.front());
+    if (byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\') {  // Nearly all.
+      out_ += text.front();
+      text.remove_prefix(1);
+      continue;
+    }
     if (byte < 0x80) {
       constexpr std::string_view kEscaped = "\"\\\b\f\n\r\t";
       constexpr std::string_view kLetters = "\"\\bfnrt";

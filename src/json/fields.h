@@ -1,16 +1,13 @@
 #pragma once
 
 #include <string>
+
 #include "json/json.h"
 
 namespace foretoken {
 
 /// What `object` has under `key`; null where it has nothing or is no object.
-inline const Json& Field(const Json& object, const char* key) {
-  static const Json kNull;
-  const auto found = object.find(key);
-  return found == object.end() ? kNull : *found;
-}
+inline const Json& Field(const Json& object, const char* key) { return object[key]; }
 
 /// A string; empty where `value` is none.
 inline std::string Text(const Json& value) {

@@ -1,7 +1,6 @@
 #include "json/json.h"
 
 #include <algorithm>
-#include <cstring>
 #include <ostream>
 
 #include "json/json_members.h"

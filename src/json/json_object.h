@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include "json/json.h"
 
 #include "base/result.h"
+#include "json/json.h"
 
 namespace foretoken {
 

@@ -2,9 +2,9 @@
 
 #include <filesystem>
 #include <string_view>
-#include "json/json.h"
 
 #include "base/result.h"
+#include "json/json.h"
 
 namespace foretoken {
 

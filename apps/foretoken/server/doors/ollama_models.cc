@@ -53,13 +53,13 @@ class OutlineReader : public JsonEvents {
     return true;
   }
   void Add(Json value) {
-    if (depth_ == 0) root_ = std::move(value);
-    if (depth_ == 1 && root_.is_object()) root_[name_] = std::move(value);
-    if (depth_ == 1 && root_.is_array()) root_.push_back(std::move(value));
-    if (depth_ != 2) return;
-    Json& list = root_.back();
-    if (root_.is_object() && root_[name_].is_array()) root_[name_].push_back(nullptr);
-    if (root_.is_array() && list.is_array()) list.push_back(nullptr);
+    if (depth_ == 0) {
+      root_ = std::move(value);
+    } else if (depth_ == 1 && root_.is_object()) {
+      root_[name_] = std::move(value);
+    } else if (depth_ == 2 && root_.is_object() && root_[name_].is_array()) {
+      root_[name_].push_back(nullptr);
+    }
   }
 
   int depth_ = 0;
