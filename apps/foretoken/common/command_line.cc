@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <sstream>
 
 namespace foretoken {
 
@@ -30,15 +30,24 @@ ValueCheck OneOf(std::vector<std::string> values) {
 ValueCheck IsPrecision() { return OneOf({"auto", "bf16", "f32", "portable"}); }
 ValueCheck IsKvFormat() { return OneOf({"auto", "bf16", "f32", "q8_0"}); }
 
+std::vector<std::string> SplitList(std::string_view text) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    std::string_view item = text.substr(0, comma);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    if (!item.empty()) items.emplace_back(item);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return items;
+}
+
 std::vector<std::string> ChoicesOf(CLI::Option* option) {
   try {
     for (int i = 0;; ++i) {
       const std::string& name = option->get_validator(i)->get_name();
-      if (name.empty()) continue;
-      std::istringstream values(name);
-      std::vector<std::string> choices;
-      for (std::string value; std::getline(values, value, ',');) choices.push_back(value);
-      return choices;
+      if (!name.empty()) return SplitList(name);
     }
   } catch (const CLI::OptionNotFound&) {  // How CLI11 says that there is no further one.
     return {};
@@ -75,8 +84,8 @@ CLI::App* AddCommand(CLI::App* parent, const std::string& name, const std::strin
   return parent->add_subcommand(name, text);
 }
 void SetFooter(CLI::App* command, const std::string& text) { command->footer(text); }
-void WhenChosen(CLI::App* command, std::function<void()> then) {
-  command->callback(std::move(then));
+void WhenChosen(CLI::App* command, CommandBody* chosen, CommandBody body) {
+  command->callback([chosen, body = std::move(body)] { *chosen = body; });
 }
 void Hide(CLI::App* command) { command->group(""); }
 void RequireCommand(CLI::App* command) { command->require_subcommand(1); }

@@ -4,8 +4,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/result.h"
 
 namespace CLI {
 class App;
@@ -18,6 +21,10 @@ namespace foretoken {
 // How commands say what they take, without the header of CLI11, which would cost each file three
 // seconds: command_line.cc and the files of `program` know it.
 
+/// What a subcommand does once its options are parsed: the program's exit code (0 good, 1 a check
+/// failed), or an error (exit code 2 where the input was at fault).
+using CommandBody = std::function<Result<int>()>;
+
 /// What the values of an option must be. Made by the functions below.
 using ValueCheck = std::shared_ptr<const CLI::Validator>;
 
@@ -29,6 +36,8 @@ ValueCheck OneOf(std::vector<std::string> values);
 ValueCheck IsPrecision();
 /// Checks the values of `--kv` (ParseKvFormat), "auto" among them.
 ValueCheck IsKvFormat();
+/// Comma-separated items without the spaces around them; empty items are dropped.
+std::vector<std::string> SplitList(std::string_view text);
 /// The values of the option's OneOf; empty without one.
 std::vector<std::string> ChoicesOf(CLI::Option* option);
 
@@ -69,8 +78,8 @@ class AddedOption {
 CLI::App* AddCommand(CLI::App* parent, const std::string& name, const std::string& text);
 /// What help says below the options.
 void SetFooter(CLI::App* command, const std::string& text);
-/// Called where the command is the one that the user chose, once its options are parsed.
-void WhenChosen(CLI::App* command, std::function<void()> then);
+/// Where the command is the one that the user chose, parsing sets `*chosen` to `body`.
+void WhenChosen(CLI::App* command, CommandBody* chosen, CommandBody body);
 /// Leaves the command out of help.
 void Hide(CLI::App* command);
 /// Exactly one of the commands below it must be given.

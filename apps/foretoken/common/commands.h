@@ -1,19 +1,12 @@
 #pragma once
 
-#include <functional>
-
 #include "apps/foretoken/common/command_line.h"
-#include "base/result.h"
 
 namespace foretoken {
 
 inline constexpr int kSucceeded = 0;
 inline constexpr int kCheckFailed = 1;
 inline constexpr int kBadInput = 2;
-
-/// What a subcommand does once its options are parsed: the program's exit code (0 good, 1 a check
-/// failed), or an error (exit code 2 where the input was at fault).
-using CommandBody = std::function<Result<int>()>;
 
 // Each adds one subcommand to `app`; when the user chose it, parsing sets `chosen`.
 void AddRunCommand(CLI::App* app, CommandBody* chosen);

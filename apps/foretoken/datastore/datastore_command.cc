@@ -242,8 +242,7 @@ OptionGroup AddPart(CLI::App* command, const char* name, const char* description
   CLI::App* part = AddCommand(command, name, description);
   const OptionGroup add(part);
   add("-d,--datastore", &options->directory, "DIR", "The datastore's folder")->required();
-  WhenChosen(part,
-             [options, chosen, body] { *chosen = [options, body] { return body(*options); }; });
+  WhenChosen(part, chosen, [options, body] { return body(*options); });
   return add;
 }
 
@@ -384,7 +383,7 @@ void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
   AddTarget(rank, options);
   AddNamespace(rank, options, "Which namespace to count (default: 'shared')");
   AddThreads(rank, options);
-  WhenChosen(ranking, [options, chosen] { *chosen = [options] { return RunRank(*options); }; });
+  WhenChosen(ranking, chosen, [options] { return RunRank(*options); });
 
   AddReplay(command, options, chosen);
 }

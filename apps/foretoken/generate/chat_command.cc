@@ -414,11 +414,9 @@ void AddChatCommand(CLI::App* app, CommandBody* chosen) {
   AddDecodingOptions(command, options.get());
   AddModelSamplingOption(command, &options->model_sampling);
   AddColorOption(command, &options->color);
-  WhenChosen(command, [options, command, chosen] {
-    *chosen = [options, command] {
-      NoteGiven(command, &options->model_sampling);
-      return RunChat(*options);
-    };
+  WhenChosen(command, chosen, [options, command] {
+    NoteGiven(command, &options->model_sampling);
+    return RunChat(*options);
   });
 }
 

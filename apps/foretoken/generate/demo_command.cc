@@ -204,7 +204,7 @@ void AddDemoCommand(CLI::App* app, CommandBody* chosen) {
   AddCoreOptions(command, &options->cores);
   add("--json", &options->json, "Print one JSON object at the end instead of text");
   AddColorOption(command, &options->color);
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return Demo(*options); }; });
+  WhenChosen(command, chosen, [options] { return Demo(*options); });
 }
 
 }  // namespace foretoken

@@ -222,11 +222,9 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
       ->check(Between(0, 100))
       ->needs(as_json);
   AddColorOption(command, &options->color);
-  WhenChosen(command, [options, command, chosen] {
-    *chosen = [options, command] {
-      NoteGiven(command, &options->model_sampling);
-      return RunOnce(*options);
-    };
+  WhenChosen(command, chosen, [options, command] {
+    NoteGiven(command, &options->model_sampling);
+    return RunOnce(*options);
   });
 }
 

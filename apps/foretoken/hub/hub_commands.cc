@@ -173,7 +173,7 @@ void AddPullCommand(CLI::App* app, CommandBody* chosen) {
                   "login has left), HF_HUB_OFFLINE=1 (ask for nothing), HF_HUB_DOWNLOAD_TIMEOUT "
                   "(seconds without a byte, 10).\n{}",
                   kCacheFooter));
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return Pull(*options); }; });
+  WhenChosen(command, chosen, [options] { return Pull(*options); });
 }
 
 void AddListCommand(CLI::App* app, CommandBody* chosen) {
@@ -182,7 +182,7 @@ void AddListCommand(CLI::App* app, CommandBody* chosen) {
   auto options = std::make_shared<HubCommandOptions>();
   add("--json", &options->json, "Print a JSON array, with every file");
   SetFooter(command, kCacheFooter);
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return List(*options); }; });
+  WhenChosen(command, chosen, [options] { return List(*options); });
 }
 
 void AddRemoveCommand(CLI::App* app, CommandBody* chosen) {
@@ -194,7 +194,7 @@ void AddRemoveCommand(CLI::App* app, CommandBody* chosen) {
       "ORG/NAME:FILE.gguf: these files")
       ->required();
   add("-y,--yes", &options->yes, "Do not ask");
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return Remove(*options); }; });
+  WhenChosen(command, chosen, [options] { return Remove(*options); });
 }
 
 }  // namespace foretoken

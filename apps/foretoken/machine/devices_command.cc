@@ -138,7 +138,7 @@ void AddDevicesCommand(CLI::App* app, CommandBody* chosen) {
   SetFooter(command,
             "The bandwidth of one core bounds ar on it: tokens/s times the bytes of weights "
             "and KV read per token.");
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return RunDevices(*options); }; });
+  WhenChosen(command, chosen, [options] { return RunDevices(*options); });
 }
 
 }  // namespace foretoken

@@ -429,7 +429,7 @@ void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
   add("--no-measuring", &options->no_measuring,
       "Leave out how fast the machine reads, and so the speed that it allows");
   add("--json", &options->json, "Print one JSON object");
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return RunInspect(*options); }; });
+  WhenChosen(command, chosen, [options] { return RunInspect(*options); });
 }
 
 }  // namespace foretoken

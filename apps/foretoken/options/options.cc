@@ -29,13 +29,6 @@ bool HoldsBundledPair(const fs::path& folder) {
   return fs::exists(folder / kDemoTarget / "config.json", ignored);
 }
 
-// The running program's path.
-std::string ExecutablePath() {
-  std::error_code error;
-  const fs::path path = fs::read_symlink("/proc/self/exe", error);
-  return error ? std::string() : path.string();
-}
-
 // The folder that holds demo-target and demo-draft: FORETOKEN_MODELS, or `models` in a folder above
 // the program's, or that of the source tree it was built from. Empty where there is none.
 std::string BundledModels() {
@@ -98,6 +91,12 @@ Status FindOnHub(ModelUse use, std::string* name, std::string* path, std::string
 }
 
 }  // namespace
+
+std::string ExecutablePath() {
+  std::error_code error;
+  const fs::path path = fs::read_symlink("/proc/self/exe", error);
+  return error ? std::string() : path.string();
+}
 
 Status ModelOptions::ResolveDefaults(const std::string& datastore) {
   FT_RETURN_IF_ERROR(
@@ -328,19 +327,6 @@ Status GenerationOptions::Finish() {
   }
   logit_bias.clear();
   return {};
-}
-
-std::vector<std::string> SplitList(std::string_view text) {
-  std::vector<std::string> items;
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    std::string_view item = text.substr(0, comma);
-    while (item.starts_with(' ')) item.remove_prefix(1);
-    while (item.ends_with(' ')) item.remove_suffix(1);
-    if (!item.empty()) items.emplace_back(item);
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return items;
 }
 
 Result<std::vector<Mode>> ParseModes(std::string_view text) {

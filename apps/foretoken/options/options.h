@@ -298,8 +298,8 @@ void AddColorOption(CLI::App* app, std::string* choice);
 /// "ID:VALUE" or "ID=VALUE".
 Result<std::pair<Token, float>> ParseLogitBias(std::string_view text);
 
-/// Comma-separated items without the spaces around them; empty items are dropped.
-std::vector<std::string> SplitList(std::string_view text);
+/// The running program's path; empty where the system does not tell.
+std::string ExecutablePath();
 
 /// The modes of "ar,sd,ssd", in that order, without repeats.
 Result<std::vector<Mode>> ParseModes(std::string_view text);

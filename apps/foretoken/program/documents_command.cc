@@ -28,25 +28,21 @@ void AddCompletionsCommand(CLI::App* app, CommandBody* chosen) {
       "to ~/.local/share/bash-completion/completions/foretoken, to a file _foretoken in a folder "
       "of "
       "zsh's fpath, or to ~/.config/fish/completions/foretoken.fish.");
-  WhenChosen(command, [=] {
-    *chosen = [app, shell]() -> Result<int> {
-      const CommandFacts root = DescribeCommands(app);
-      fmt::print("{}", *shell == "bash"  ? BashCompletions(root)
-                       : *shell == "zsh" ? ZshCompletions(root)
-                                         : FishCompletions(root));
-      return 0;
-    };
+  WhenChosen(command, chosen, [app, shell]() -> Result<int> {
+    const CommandFacts root = DescribeCommands(app);
+    fmt::print("{}", *shell == "bash"  ? BashCompletions(root)
+                     : *shell == "zsh" ? ZshCompletions(root)
+                                       : FishCompletions(root));
+    return 0;
   });
 }
 
 void AddManCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = AddCommand(app, "man", "Print the manual page");
   SetFooter(command, "To read it: foretoken man | man -l -");
-  WhenChosen(command, [=] {
-    *chosen = [app]() -> Result<int> {
-      fmt::print("{}", ManPage(DescribeCommands(app), FORETOKEN_VERSION));
-      return 0;
-    };
+  WhenChosen(command, chosen, [app]() -> Result<int> {
+    fmt::print("{}", ManPage(DescribeCommands(app), FORETOKEN_VERSION));
+    return 0;
   });
 }
 

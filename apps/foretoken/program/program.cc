@@ -123,8 +123,6 @@ void OccupyClosedStreams() {
   }
 }
 
-}  // namespace
-
 int RunProgram(std::vector<std::string> arguments, AddCommands add_studies) {
   CLI::App app{"Exact speculative decoding of language models, with the same tokens in every mode",
                "foretoken"};
@@ -145,6 +143,8 @@ int RunProgram(std::vector<std::string> arguments, AddCommands add_studies) {
   PrintError(result.error().message);
   return result.error().code == ErrorCode::kInvalidInput ? kBadInput : kCheckFailed;
 }
+
+}  // namespace
 
 int Main(int argc, char** argv, AddCommands add_studies) {
   EndOnExhaustion();

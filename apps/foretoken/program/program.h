@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "apps/foretoken/common/commands.h"
 
 namespace CLI {
@@ -14,11 +11,8 @@ namespace foretoken {
 /// Adds commands to `app`; parsing sets `chosen` to what the one that the user chose does.
 using AddCommands = void (*)(CLI::App* app, CommandBody* chosen);
 
-/// Runs the command that the arguments behind the program's name choose, and returns the exit code.
-/// `add_studies` adds those of the studies of the engine; null where foretoken-lab has them.
-int RunProgram(std::vector<std::string> arguments, AddCommands add_studies);
-
-/// What main() does: the same, with what a program needs around it.
+/// What main() does: runs the command that the arguments choose, and returns the exit code.
+/// `add_studies` adds the commands of the studies of the engine; null where foretoken-lab has them.
 int Main(int argc, char** argv, AddCommands add_studies);
 
 }  // namespace foretoken

@@ -2,15 +2,15 @@
 
 #include <fmt/core.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
-#include <system_error>
 
+#include "apps/foretoken/options/options.h"
 #include "base/check.h"
 
 namespace foretoken {
@@ -46,8 +46,7 @@ void AddStudiesElsewhere(CLI::App* app) {
 bool IsElsewhere(const CLI::App& command) { return command.get_prefix_command(); }
 
 Status ContinueInLab(const std::vector<std::string>& arguments) {
-  std::error_code unknown;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  const std::filesystem::path self = ExecutablePath();
   const std::string lab = (self.parent_path() / "foretoken-lab").string();
   std::vector<char*> argv = {const_cast<char*>("foretoken")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));

@@ -84,7 +84,7 @@ void AddQuantizeCommand(CLI::App* app, CommandBody* chosen) {
   SetFooter(command,
             "Norms stay F32. The file is one that llama.cpp reads too. Weights that are quantised "
             "already lose by being quantised again: begin with a model of F16, BF16 or F32.");
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return Quantize(*options); }; });
+  WhenChosen(command, chosen, [options] { return Quantize(*options); });
 }
 
 }  // namespace foretoken

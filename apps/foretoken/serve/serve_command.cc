@@ -391,12 +391,10 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen, EngineOpener open) {
       command,
       "Sampling options are what requests get that do not say otherwise; the temperature is 1, "
       "as OpenAI's, and the seed a random one unless given here. GET /props tells the limits.");
-  WhenChosen(command, [options, command, chosen] {
-    *chosen = [options, command] {
-      NoteGiven(command, &options->each);
-      const AddedOption key = FindOption(command, "--api-key");
-      return Serve(*options, key.has_value());
-    };
+  WhenChosen(command, chosen, [options, command] {
+    NoteGiven(command, &options->each);
+    const AddedOption key = FindOption(command, "--api-key");
+    return Serve(*options, key.has_value());
   });
 }
 

@@ -53,8 +53,7 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   add("--anchors", &options->model.draft_anchors, "VALUE", "And first ones");
   add("--memory-fd", &options->memory_fd, "VALUE", "File descriptor of the shared memory")
       ->required();
-  WhenChosen(command,
-             [options, chosen] { *chosen = [options] { return RunSpeculator(*options); }; });
+  WhenChosen(command, chosen, [options] { return RunSpeculator(*options); });
 }
 
 }  // namespace foretoken

@@ -132,7 +132,7 @@ void AddTokenizeCommand(CLI::App* app, CommandBody* chosen) {
   const AddedOption as_json = add("--json", &options->json, "Print a JSON array instead of lines");
   add("--pieces", &options->pieces, "Print beside each id how the vocabulary spells it")
       ->excludes(as_json);
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return Tokenize(*options); }; });
+  WhenChosen(command, chosen, [options] { return Tokenize(*options); });
 }
 
 void AddDetokenizeCommand(CLI::App* app, CommandBody* chosen) {
@@ -142,7 +142,7 @@ void AddDetokenizeCommand(CLI::App* app, CommandBody* chosen) {
   SetFooter(command,
             "Ids are separated by spaces, commas or line ends, with or without brackets: what "
             "`foretoken tokenize` prints, with --json or without.");
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return Detokenize(*options); }; });
+  WhenChosen(command, chosen, [options] { return Detokenize(*options); });
 }
 
 }  // namespace foretoken

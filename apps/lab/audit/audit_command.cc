@@ -112,7 +112,7 @@ void AddAuditCommand(CLI::App* app, CommandBody* chosen) {
       "that "
       "has not seen it and to one that has. At temperature 0 all answers must be the same; above "
       "it, where the server promises the same answer for a seed. Exit code 1: they are not.");
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return Audit(*options); }; });
+  WhenChosen(command, chosen, [options] { return Audit(*options); });
 }
 
 }  // namespace foretoken

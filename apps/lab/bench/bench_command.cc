@@ -87,14 +87,12 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
     footer += fmt::format("\n  {}: {}", name, meaning.get<std::string>());
   }
   SetFooter(command, footer);
-  WhenChosen(command, [options, command, chosen] {
-    *chosen = [options, command]() -> Result<int> {
-      if (options->server.url.empty()) return RunBench(*options);
-      FT_RETURN_IF_ERROR(CheckServerBenchOptions(*command));
-      options->server.modes = options->modes;
-      options->server.neighbour = options->neighbour;
-      return RunServerBench(options->server, options->prompts, options->generation, options->files);
-    };
+  WhenChosen(command, chosen, [options, command]() -> Result<int> {
+    if (options->server.url.empty()) return RunBench(*options);
+    FT_RETURN_IF_ERROR(CheckServerBenchOptions(*command));
+    options->server.modes = options->modes;
+    options->server.neighbour = options->neighbour;
+    return RunServerBench(options->server, options->prompts, options->generation, options->files);
   });
 }
 

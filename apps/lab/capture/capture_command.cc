@@ -261,8 +261,7 @@ void AddCaptureCommand(CLI::App* app, CommandBody* chosen) {
       "every "
       "mode; what is read of each position is what decoding has there, bit for bit.\n"
       "docs/look_up/formats.md defines the files.");
-  WhenChosen(command,
-             [options, chosen] { *chosen = [options] { return CaptureRun(*options).Run(); }; });
+  WhenChosen(command, chosen, [options] { return CaptureRun(*options).Run(); });
 }
 
 }  // namespace foretoken

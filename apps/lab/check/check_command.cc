@@ -92,7 +92,7 @@ void AddCheckCommand(CLI::App* app, CommandBody* chosen) {
       "shown with its score and that of the model's choice. Receipts made with --precision "
       "portable (which models with quantised weights have by default) can be checked on any "
       "machine, others where the same instruction set is used.");
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return Check(*options); }; });
+  WhenChosen(command, chosen, [options] { return Check(*options); });
 }
 
 }  // namespace foretoken

@@ -215,8 +215,7 @@ void AddPerplexityCommand(CLI::App* app, CommandBody* chosen) {
       "is the same, bit for bit, in every run and for any number of cores; with --precision "
       "portable on every processor.\n"
       "The divergence is Kullback and Leibler's, of the model from the other one.");
-  WhenChosen(command,
-             [options, chosen] { *chosen = [options] { return RunPerplexity(*options); }; });
+  WhenChosen(command, chosen, [options] { return RunPerplexity(*options); });
 }
 
 }  // namespace foretoken

@@ -83,7 +83,7 @@ void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
       "models' own; how much is ready in time is what `foretoken plan` works out from the times. "
       "With the bundled pair this takes minutes; --verify shared-noise takes a third of it, and "
       "--limit and -n shorten it.");
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return Calibrate(*options); }; });
+  WhenChosen(command, chosen, [options] { return Calibrate(*options); });
 }
 
 }  // namespace foretoken

@@ -97,14 +97,12 @@ void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
   AddPlanRooflineOptions(command, &options->roofline_options);
   output("--json", &options->files.json, "FILE", "Write the figures as JSON; - for the output");
   output("--html", &options->files.html, "FILE", "Write a page with plots");
-  WhenChosen(command, [options, command, chosen] {
-    *chosen = [options, command]() -> Result<int> {
-      const View view = options->roofline   ? View::kRoofline
-                        : options->simulate ? View::kSimulate
-                                            : View::kPredict;
-      FT_RETURN_IF_ERROR(CheckView(*command, view));
-      return RunPlan(*options);
-    };
+  WhenChosen(command, chosen, [options, command]() -> Result<int> {
+    const View view = options->roofline   ? View::kRoofline
+                      : options->simulate ? View::kSimulate
+                                          : View::kPredict;
+    FT_RETURN_IF_ERROR(CheckView(*command, view));
+    return RunPlan(*options);
   });
 }
 

@@ -103,7 +103,7 @@ void AddRolloutCommand(CLI::App* app, CommandBody* chosen) {
       "which follows from --seed, the prompt's id and the sample's number, and is the same in "
       "every "
       "mode, bit for bit. docs/do/rollout.md defines the files.");
-  WhenChosen(command, [options, chosen] { *chosen = [options] { return TakeSamples(*options); }; });
+  WhenChosen(command, chosen, [options] { return TakeSamples(*options); });
 }
 
 }  // namespace foretoken

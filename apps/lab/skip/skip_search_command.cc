@@ -221,8 +221,7 @@ void AddSkipSearchCommand(CLI::App* app, CommandBody* chosen) {
       "sets are random, each later one changes the best so far. Ctrl-C ends the search with the "
       "best so far.\n"
       "docs/do/self_speculation.md says more.");
-  WhenChosen(command,
-             [options, chosen] { *chosen = [options] { return SkipSearchRun(*options).Run(); }; });
+  WhenChosen(command, chosen, [options] { return SkipSearchRun(*options).Run(); });
 }
 
 }  // namespace foretoken

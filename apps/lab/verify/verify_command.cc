@@ -355,8 +355,7 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
       ->check(Between(0, 10'000));
   output("--json", &options->files.json, "FILE", "Write the report as JSON; - for the output");
   SetFooter(command, "Exits with 1 when anything differs.");
-  WhenChosen(command,
-             [options, chosen] { *chosen = [options] { return Verify(*options).Run(); }; });
+  WhenChosen(command, chosen, [options] { return Verify(*options).Run(); });
 }
 
 }  // namespace foretoken
