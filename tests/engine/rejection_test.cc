@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "base/files/temporary_testing.h"
-#include "base/threads/clock.h"
 #include "core/backend/device.h"
 #include "core/draft/registry.h"
 #include "core/engine/rules.h"
@@ -245,24 +244,6 @@ class RejectionTest : public testing::TestWithParam<RejectionSetting> {
     return client;
   }
 
-  /// As if the target's pass took as long as the speculator needs to prepare something for each
-  /// sequence: else hits would depend on the machine.
-  void AwaitSpeculator(const Collector& collector) {
-    const std::int64_t deadline = NowNs() + 50'000'000;
-    std::vector<Token> bonuses;
-    for (const auto& [id, output] : collector.outputs) {
-      if (output.finished) continue;
-      // A draft that reads states is told of a sequence in the round behind its first token.
-      if (GetParam().reads_states() && output.tokens.size() < 2) continue;
-      for (;;) {
-        client_->Poll();
-        client_->PreparedAt(id, 0, &bonuses);
-        if (!bonuses.empty() || NowNs() > deadline) break;
-        client_->Wait(1'000'000);
-      }
-    }
-  }
-
   /// The target's distribution after the prompt and `prefix`, from its log-probabilities.
   std::vector<double> DistributionAfter(Engine& plain, const std::vector<Token>& prefix) {
     Collector collector;
@@ -328,7 +309,10 @@ class RejectionTest : public testing::TestWithParam<RejectionSetting> {
       EXPECT_TRUE(engine.Submit(request).ok());
     }
     while (engine.Step()) {
-      if (client_ != nullptr) AwaitSpeculator(collector);
+      // A draft that reads states is told of a sequence in the round behind its first token.
+      if (client_ != nullptr) {
+        AwaitPrepared(*client_, collector, GetParam().reads_states() ? 2 : 0);
+      }
     }
     for (const auto& [id, output] : collector.outputs) {
       std::size_t index = 0;

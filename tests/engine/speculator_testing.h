@@ -8,12 +8,15 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/threads/clock.h"
 #include "core/backend/device.h"
 #include "core/engine/engine.h"
 #include "core/ssd/speculator.h"
 #include "core/ssd/speculator_client.h"
 #include "core/transport/thread_host.h"
+#include "tests/engine/engine_testing.h"
 
 namespace foretoken {
 
@@ -49,6 +52,24 @@ inline std::unique_ptr<SpeculatorClient> StartTestSpeculator(Model* draft, Devic
   const Status ready = client->WaitReady();
   EXPECT_TRUE(ready.ok());
   return client;
+}
+
+/// Waits until the speculator has prepared something for each unfinished sequence that has
+/// `least_tokens` of output, but for 50 ms at most: as if the target's pass took so long. Hits
+/// would else depend on the machine.
+inline void AwaitPrepared(SpeculatorClient& client, const Collector& collector,
+                          std::size_t least_tokens = 0) {
+  const std::int64_t deadline = NowNs() + 50'000'000;
+  std::vector<Token> bonuses;
+  for (const auto& [id, output] : collector.outputs) {
+    if (output.finished || output.tokens.size() < least_tokens) continue;
+    for (;;) {
+      client.Poll();
+      client.PreparedAt(id, 0, &bonuses);
+      if (!bonuses.empty() || NowNs() > deadline) break;
+      client.Wait(1'000'000);
+    }
+  }
 }
 
 }  // namespace foretoken
