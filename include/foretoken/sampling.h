@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,14 +21,10 @@ inline constexpr int kMaxTopLogprobs = 100;
 /// frequency and presence penalty, logit bias, constraint; then, on the probabilities at the
 /// temperature, top-k, top-p over what top-k keeps, and min-p.
 struct SamplingParams {
-  float temperature = 0.0F;  ///< 0 is greedy.
-  int top_k = 0;             ///< Keep the k most likely tokens; 0 keeps all.
-  float top_p = 1.0F;        ///< Keep the smallest set with this much probability.
-  float min_p = 0.0F;        ///< Keep tokens at least this likely relative to the most likely.
-  float repetition_penalty = 1.0F;  ///< Over prompt and output; > 1 discourages.
-  float frequency_penalty = 0.0F;   ///< Per occurrence in the output.
-  float presence_penalty = 0.0F;    ///< Once for any occurrence in the output.
-  int penalty_window = -1;          ///< Penalties look at so many of the latest tokens; -1: at all.
+#define FORETOKEN_SAMPLING_FIELD(type, name, default_value, ...) type name = default_value;
+#include "foretoken/sampling_fields.inc"
+#undef FORETOKEN_SAMPLING_FIELD
+
   std::vector<std::pair<Token, float>> logit_bias;
   /// What the output must match: tokens that do not fit are left out. May be null; used by one
   /// engine (TokenConstraint).
@@ -40,6 +38,44 @@ struct SamplingParams {
   }
   bool has_filters() const { return top_k > 0 || top_p < 1.0F || min_p > 0.0F; }
 };
+
+/// When a receipt has a field: those that were added later are left out at their defaults, so that
+/// receipts stay what they were.
+enum class InReceipt : std::uint8_t { kAlways, kUnlessDefault };
+
+/// A row of sampling_fields.inc. Numbers are float or int.
+template <typename Number>
+struct SamplingField {
+  Number SamplingParams::*member;
+  const char* name;  ///< As in "top_k".
+  Number by_default;
+  Number least;
+  Number most;
+  InReceipt receipt;
+  const char* flags;  ///< "--temp,--temperature"; empty: none.
+  const char* value;  ///< How help calls the flag's value.
+  const char* help;
+
+  bool has_flag() const { return *flags != '\0'; }
+  /// The first of its names on the command line, without the hyphens: "temp".
+  std::string_view flag() const {
+    const std::string_view names = flags;
+    return has_flag() ? names.substr(2, names.find(',') - 2) : names;
+  }
+};
+
+/// Calls `visit` with the SamplingField of each row, in order.
+template <typename Visit>
+void ForEachSamplingField(Visit&& visit) {
+  using enum InReceipt;
+  constexpr int kMostInt = std::numeric_limits<int>::max();
+#define FORETOKEN_SAMPLING_FIELD(type, name, default_value, least, most, receipt, flags, value, \
+                                 help)                                                          \
+  visit(SamplingField<type>{&SamplingParams::name, #name, default_value, least, most, receipt,  \
+                            flags, value, help});
+#include "foretoken/sampling_fields.inc"
+#undef FORETOKEN_SAMPLING_FIELD
+}
 
 /// A token and its natural-log probability.
 struct TokenLogprob {

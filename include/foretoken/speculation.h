@@ -59,6 +59,7 @@ enum class CacheOrder : std::uint8_t {
   kProbability,  ///< The draft's likeliest, as in the paper.
 };
 
+std::string_view CacheOrderName(CacheOrder order);
 Result<CacheOrder> ParseCacheOrder(std::string_view name);
 
 /// How F_k follows from a cache budget B while a sequence is decoded.
@@ -99,26 +100,40 @@ inline constexpr int kKneeSpeculationLength = -2;
 /// K that mode auto chooses at most, where nothing else is asked for.
 inline constexpr int kMaxPlannedLookahead = 12;
 
-/// What a caller asks of speculation. What is left out is the engine's own, or of the engine's own
+/// What a caller asks of speculation (plan_fields.inc). What is left out is the engine's own, or
 /// what follows from mode and machine.
 struct PlanOptions {
-  std::optional<Mode> mode;
-  std::optional<int> lookahead;   ///< K: proposal tokens per round along one path.
-  std::optional<int> tree_width;  ///< Children per proposal node; 1 is a chain.
-  std::optional<int> tree_nodes;  ///< Proposal tokens per round on all paths of a tree.
-  /// Rows of a sequence and pass in modes that retrieve: a number, kAutoSpeculationLength or
-  /// kKneeSpeculationLength. Left out: lookahead + 1.
-  std::optional<int> speculation_length;
-  std::optional<int> window;   ///< W of mode lookahead: columns of guesses, K = N - 1 tokens each.
-  std::optional<int> guesses;  ///< G of mode lookahead: n-grams that are verified.
-  std::optional<Fallback> fallback;
-  std::optional<Fanout> fanout;
-  std::optional<Fanout> fanout_after_fallback;  ///< Left out: as `fanout`.
-  std::optional<int> cache_budget;              ///< B in branches, for a fan-out by a rule.
-  std::optional<SsdPreset> ssd_preset;          ///< In place of fan-out, fallback and tree.
-  std::optional<float> saguaro_c;               ///< C of Definition 14, in [0, 1].
-  std::optional<CacheOrder> cache_order;
+#define FORETOKEN_PLAN_FIELD(type, name, ...) std::optional<type> name;
+#include "foretoken/plan_fields.inc"
+#undef FORETOKEN_PLAN_FIELD
 };
+
+/// Who may say a field of PlanOptions.
+enum class PlanScope : std::uint8_t { kRequest, kEngine };
+
+/// A row of plan_fields.inc.
+template <typename Value>
+struct PlanField {
+  std::optional<Value> PlanOptions::*member;
+  const char* name;  ///< As in "tree_width".
+  double least;      ///< The least number that is allowed.
+  double most;
+  std::string_view words;  ///< What -1, -2 and so on are called: "auto|knee".
+  PlanScope scope;
+  const char* flags;  ///< "-k,--lookahead"; empty: none.
+  const char* value;  ///< How help calls the flag's value.
+  const char* help;
+};
+
+/// Calls `visit` with the PlanField of each row, in order.
+template <typename Visit>
+void ForEachPlanField(Visit&& visit) {
+  using enum PlanScope;
+#define FORETOKEN_PLAN_FIELD(type, name, least, most, words, scope, flags, value, help) \
+  visit(PlanField<type>{&PlanOptions::name, #name, least, most, words, scope, flags, value, help});
+#include "foretoken/plan_fields.inc"
+#undef FORETOKEN_PLAN_FIELD
+}
 
 /// How a caller's user writes a field of PlanOptions: "tree_width" may be "--tree-width".
 using FieldSpelling = std::string (*)(std::string_view field);

@@ -120,6 +120,7 @@ FORETOKEN_OPTION_OF(float);
 FORETOKEN_OPTION_OF(std::int64_t);
 FORETOKEN_OPTION_OF(std::uint64_t);
 FORETOKEN_OPTION_OF(std::optional<int>);
+FORETOKEN_OPTION_OF(std::optional<float>);
 FORETOKEN_OPTION_OF(std::optional<double>);
 FORETOKEN_OPTION_OF(std::optional<std::string>);
 FORETOKEN_OPTION_OF(std::vector<std::string>);
@@ -127,6 +128,18 @@ FORETOKEN_OPTION_OF(std::vector<int>);
 FORETOKEN_OPTION_OF(std::vector<std::size_t>);
 FORETOKEN_OPTION_OF(std::vector<double>);
 #undef FORETOKEN_OPTION_OF
+
+AddedOption OptionGroup::operator()(const char* names,
+                                    std::function<Status(const std::string&)> read,
+                                    const char* type, const std::string& help) const {
+  const auto take = [read = std::move(read)](const std::string& text) {
+    const Status status = read(text);
+    if (!status.ok()) {
+      throw CLI::ValidationError(status.error().message, CLI::ExitCodes::ValidationError);
+    }
+  };
+  return app_->add_option_function<std::string>(names, take, help)->type_name(type)->group(name_);
+}
 
 AddedOption OptionGroup::operator()(const char* names,
                                     std::function<void(const std::vector<std::string>&)> take,

@@ -111,6 +111,9 @@ class OptionGroup {
   template <typename Value>
   AddedOption operator()(const char* names, Value* value, const char* type,
                          const std::string& help) const;
+  /// An option whose text `read` takes, or refuses in a sentence that the user is told.
+  AddedOption operator()(const char* names, std::function<Status(const std::string&)> read,
+                         const char* type, const std::string& help) const;
   /// An option that may be given several times, whose values `take` gets.
   AddedOption operator()(const char* names,
                          std::function<void(const std::vector<std::string>&)> take,

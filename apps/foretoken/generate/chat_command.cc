@@ -1,4 +1,5 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <memory>
@@ -243,17 +244,12 @@ void Chat::Set(const std::string& arguments) {
   const auto [name, value] = SplitAtSpace(arguments);
   SamplingParams sampling = options_.generation.sampling;
   int max_tokens = options_.generation.stop.max_tokens;
-  const bool parsed = name == "temp"             ? ParseNumber(value, &sampling.temperature)
-                      : name == "top-k"          ? ParseNumber(value, &sampling.top_k)
-                      : name == "top-p"          ? ParseNumber(value, &sampling.top_p)
-                      : name == "min-p"          ? ParseNumber(value, &sampling.min_p)
-                      : name == "repeat-penalty" ? ParseNumber(value, &sampling.repetition_penalty)
-                      : name == "seed"           ? ParseNumber(value, &sampling.seed)
-                      : name == "max-tokens"     ? ParseNumber(value, &max_tokens) && max_tokens > 0
-                                                 : false;
+  const bool parsed = name == "seed"         ? ParseNumber(value, &sampling.seed)
+                      : name == "max-tokens" ? ParseNumber(value, &max_tokens) && max_tokens > 0
+                                             : SetSampling(name, value, &sampling);
   if (!parsed) {
-    Say("write it like /set temp 0.7; names: temp, top-k, top-p, min-p, repeat-penalty, seed, "
-        "max-tokens");
+    Say(fmt::format("write it like /set temp 0.7; names: {}, seed, max-tokens",
+                    fmt::join(SamplingFlags(), ", ")));
     return;
   }
   const Status valid = ValidateSamplingParams(sampling, target_.facts().vocabulary);

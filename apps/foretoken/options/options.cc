@@ -446,7 +446,8 @@ Result<Mode> DecodingOptions::Choose() {
   FT_RETURN_IF_ERROR(generation.Finish());
   FT_RETURN_IF_ERROR(model.ResolveDefaults(datastore.directory));
   FT_ASSIGN_OR_RETURN(model.chat_template, chat_template.Read());
-  const bool fixed = speculation.tree_width > 1 || !speculation.ssd_preset.empty();
+  const bool fixed =
+      speculation.plan.tree_width.value_or(1) > 1 || speculation.plan.ssd_preset.has_value();
   Mode chosen = fixed ? Mode::kSsd : Mode::kAuto;
   if (!mode.empty()) {
     FT_ASSIGN_OR_RETURN(chosen, ParseMode(mode));

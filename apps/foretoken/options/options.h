@@ -161,30 +161,18 @@ Result<Cores> ResolveCores(const CoreOptions& options);
 /// takes.
 std::vector<std::string> BundledHeads();
 
-/// Speculation, batching and KV. Where nothing is given, modes differ: sd and ssd take the defaults
-/// named here, mode auto chooses.
+/// Speculation, batching and KV. Where nothing is given, modes differ: sd and ssd take the engine's
+/// defaults, mode auto chooses.
 struct SpeculationOptions {
   static constexpr int kDefaultLookahead = 6;
 
-  int lookahead = 0;                  ///< K; 0: kDefaultLookahead. Mode auto: at most this.
-  std::string fanout;                 ///< As ParseFanout reads it; empty: kDefaultFanout.
-  std::string fanout_after_fallback;  ///< Empty: as `fanout`.
-  int cache_budget = 0;               ///< B, in branches; 0: as the fan-out says.
-  std::string fallback;               ///< Empty: jit.
-  std::string speculation_length;     ///< Empty: lookahead + 1.
-  int tree_width = 1;
-  int tree_nodes = 0;      ///< 0: kDefaultTreeNodes.
-  int window = 0;          ///< W of mode lookahead; 0: 5, as G.
-  int guesses = 0;         ///< G of mode lookahead.
-  std::string ssd_preset;  ///< In place of fan-out, fallback and tree; empty: these.
-  std::string stages;      ///< Names of drafters; empty: as EngineOptions says.
-  std::string ensemble;    ///< Names of drafters; empty: as EngineOptions says.
+  PlanOptions plan;      ///< But for its mode.
+  std::string stages;    ///< Names of drafters; empty: as EngineOptions says.
+  std::string ensemble;  ///< Names of drafters; empty: as EngineOptions says.
   bool draft_process = false;
   std::string verification = "shared-noise";
   std::string lossy = "none";  ///< With numbers that count for one rule each.
   LossyRule lossy_rule;        ///< Its kind is what `lossy` says.
-  float saguaro_c = 1;
-  std::string cache_order;  ///< Empty: noise.
   bool prefix_cache = true;
 
   /// The most tokens that a round may propose, in any mode.
@@ -195,7 +183,6 @@ struct SpeculationOptions {
   Result<EngineOptions> ToEngineOptions(int batch, int max_context) const;
 
  private:
-  Result<PlanOptions> Parse() const;
   Result<LossyRule> ParseLossyRule() const;
 };
 
@@ -205,6 +192,12 @@ Result<Fanout> ParseFanout(std::string_view option, std::string_view text);
 
 /// The drafters of "draft,ngram", in that order; `option` names it in errors.
 Result<std::vector<DrafterId>> ParseDrafterIds(std::string_view option, std::string_view text);
+
+/// Sets the field of sampling_fields.inc whose flag is `--NAME`; false where there is none, or
+/// `text` is no number.
+bool SetSampling(std::string_view name, std::string_view text, SamplingParams* sampling);
+/// The names that SetSampling knows.
+std::vector<std::string_view> SamplingFlags();
 
 /// Sampling options and where a generation ends.
 struct GenerationOptions {
@@ -283,6 +276,8 @@ void AddWeightsOptions(CLI::App* app, ModelOptions* options);
 void AddSyntheticOptions(CLI::App* app, ModelOptions* options);
 void AddCoreOptions(CLI::App* app, CoreOptions* options);
 void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options);
+/// The flags of PlanOptions, which are among them.
+void AddPlanOptions(CLI::App* app, PlanOptions* plan);
 void AddContextOption(CLI::App* app, ModelOptions* options);
 /// `--draft-window` and `--draft-anchors`.
 void AddDraftWindowOption(CLI::App* app, ModelOptions* options);

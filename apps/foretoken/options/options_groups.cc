@@ -5,6 +5,7 @@
 
 #include "apps/foretoken/options/options.h"
 #include "apps/foretoken/options/several_models.h"
+#include "base/text/parse_number.h"
 
 namespace foretoken {
 namespace {
@@ -121,30 +122,6 @@ void AddCoreOptions(CLI::App* app, CoreOptions* options) {
 
 namespace {
 
-// The speculation cache's size and shape, and what answers for it.
-void AddCacheOptions(CLI::App* app, SpeculationOptions* options) {
-  const OptionGroup add(app, "Speculation");
-  add("--fanout", &options->fanout, "SHAPE",
-      "How many continuations modes ssd and auto prepare for each place where a proposal can end: "
-      "a number (default 3), one for each of the K + 1 places, as 4,3,3,2; or how to share out "
-      "--cache-budget: uniform, geometric (fewer at later places) or planned (by hit rates that "
-      "are "
-      "measured as it goes; mode auto's default)");
-  add("--fanout-after-fallback", &options->fanout_after_fallback, "SHAPE",
-      "The same while a fallback's proposal is checked: a number, or one for each place (default: "
-      "as --fanout)");
-  add("--cache-budget", &options->cache_budget, "B",
-      "How many continuations are prepared in all, at least K + 1 (default 3 (K + 1); mode auto "
-      "chooses)")
-      ->check(Between(1, kMaxCacheBudget));
-  add("--fallback", &options->fallback, "WHAT",
-      "What proposes where modes ssd and auto had nothing prepared: jit (the draft model, which "
-      "the "
-      "target waits for; default), ngram (what the text repeats), retrieval (as mode sssd), random "
-      "(random tokens), none, or auto (the fastest, as measured; mode auto's default)")
-      ->check(OneOf(NamesOfValues(kFallbacks, FallbackName)));
-}
-
 void AddLossyOptions(const OptionGroup& add, SpeculationOptions* options) {
   const AddedOption lossy =
       add("--lossy", &options->lossy, "RULE",
@@ -183,21 +160,8 @@ void AddLossyOptions(const OptionGroup& add, SpeculationOptions* options) {
 }  // namespace
 
 void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
+  AddPlanOptions(app, &options->plan);
   const OptionGroup add(app, "Speculation");
-  add("-k,--lookahead,--draft-max,--spec-draft-n-max", &options->lookahead, "K",
-      "Tokens that are proposed at once, K (default 6; mode auto chooses up to 12, or up to K)")
-      ->check(Between(1, kMaxProposal));
-  AddCacheOptions(app, options);
-  add("--speculation-length", &options->speculation_length, "N|auto|knee",
-      "Tokens of a sequence that modes with trees of what occurred elsewhere (sssd, rest, trie, "
-      "recycle ...) check at once, the last one among them: "
-      "a number; knee: as many as this machine computes at the price of one, shared by the batch; "
-      "or auto: as many as are worth their price (default: K + 1, of --fallback retrieval auto)");
-  add("--tree-width", &options->tree_width, "W",
-      "Let the draft model propose trees with up to W children of a token (default 1: chains)")
-      ->check(Between(1, kMaxTreeWidth));
-  add("--tree-nodes", &options->tree_nodes, "N", "Tokens of a proposed tree (default 31)")
-      ->check(Between(1, kMaxProposal));
   add("--stages", &options->stages, "LIST",
       "Of mode staged, and for auto to choose it: the drafter of the target, the one that drafts "
       "for it between its passes, and so on, as in draft,draft2,ngram (default: all drafts, then "
@@ -205,31 +169,11 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
   add("--ensemble", &options->ensemble, "LIST",
       "Of modes ensemble and auto: whose proposals become one tree, as in draft,ngram,suffix "
       "(default: suffix, recycle, protocol and retrieval, in mode ensemble all drafts as well)");
-  add("--lookahead-window", &options->window, "W",
-      "Columns of guesses in mode lookahead, which it makes n-grams of K + 1 tokens of (default 5)")
-      ->check(Between(1, kMaxProposal - 1));
-  add("--lookahead-guesses", &options->guesses, "G",
-      "N-grams that mode lookahead checks at once (default 5); (W + G) K is 63 at most")
-      ->check(Between(1, kMaxProposal - 1));
-  add("--ssd-preset", &options->ssd_preset, "NAME",
-      "Speculate like a published parallel method, in place of the options above except "
-      "--lookahead: saguaro, pearl, amusd, specbranch, swiftspec, mirror-sd or dsi")
-      ->check(OneOf({"saguaro", "pearl", "amusd", "specbranch", "swiftspec", "mirror-sd", "dsi"}))
-      ->excludes("--fanout", "--fanout-after-fallback", "--cache-budget", "--fallback",
-                 "--tree-width", "--tree-nodes");
   add("--verify", &options->verification, "HOW",
       "How proposals are checked: shared-noise (default: the same tokens in every mode) or "
       "rejection (tokens drawn from the same distribution, as in the literature)")
       ->check(OneOf({"shared-noise", "rejection"}));
   AddLossyOptions(add, options);
-  add("--saguaro-c", &options->saguaro_c, "C",
-      "With --verify rejection in mode ssd: let the draft propose its likeliest tokens C times as "
-      "often, from 0 to 1 (default 1), so that more of what is prepared is used")
-      ->check(Between(0.0F, 1.0F));
-  add("--cache-order", &options->cache_order, "ORDER",
-      "With --verify rejection in mode ssd: prepare the tokens that are likeliest under the noise "
-      "that will pick one (noise, the default) or by the draft alone (probability)")
-      ->check(OneOf({"noise", "probability"}));
   add("--draft-process", &options->draft_process,
       "Run the draft of mode ssd as a process of its own over shared memory");
 }
@@ -277,23 +221,32 @@ void AddPromptOptions(CLI::App* app, PromptOptions* options) {
   add("--raw", &options->raw, "Never use the chat template");
 }
 
+bool SetSampling(std::string_view name, std::string_view text, SamplingParams* sampling) {
+  bool set = false;
+  ForEachSamplingField([&](const auto& field) {
+    if (!field.has_flag() || field.flag() != name) return;
+    set = ParseNumber(text, &(sampling->*field.member));
+  });
+  return set;
+}
+
+std::vector<std::string_view> SamplingFlags() {
+  std::vector<std::string_view> flags;
+  ForEachSamplingField([&flags](const auto& field) {
+    if (field.has_flag()) flags.push_back(field.flag());
+  });
+  return flags;
+}
+
 void AddSamplingOptions(CLI::App* app, GenerationOptions* options) {
   SamplingParams* sampling = &options->sampling;
   const OptionGroup add(app, "Sampling");
-  add("--temp,--temperature", &sampling->temperature, "T",
-      fmt::format("How freely tokens are drawn: 0 takes the likeliest each time, 1 draws as the "
-                  "model says (default {:g})",
-                  options->sampling.temperature));
-  add("--top-k", &sampling->top_k, "K", "Keep the K most likely tokens; 0 keeps all");
-  add("--top-p", &sampling->top_p, "P", "Keep the smallest set with this much probability");
-  add("--min-p", &sampling->min_p, "P",
-      "Keep tokens at least this likely relative to the likeliest");
-  add("--repeat-penalty,--repetition-penalty", &sampling->repetition_penalty, "X",
-      "Discourage tokens of prompt and output; 1 is off");
-  add("--frequency-penalty", &sampling->frequency_penalty, "X",
-      "Discourage tokens of the output, per occurrence");
-  add("--presence-penalty", &sampling->presence_penalty, "X",
-      "Discourage tokens of the output, once for any number of occurrences");
+  ForEachSamplingField([&](const auto& field) {
+    if (!field.has_flag()) return;
+    auto* value = &(sampling->*field.member);
+    add(field.flags, value, field.value,
+        fmt::format("{} (default {:g})", field.help, double(*value)));
+  });
   add("--logit-bias", &options->logit_bias, "ID:VALUE",
       "Add VALUE to the logit of token ID, as in 42:-1.5; may be repeated")
       ->allow_extra_args(false);

@@ -21,11 +21,17 @@ SpeculationPlan CompletedPlan(const EngineOptions& options) {
   return ApplyOptions(options.plan, DefaultPlan(options.plan.lookahead.value_or(6))).value();
 }
 
+// What the flags of a command line say.
+SpeculationOptions Given(const std::string& flags) {
+  CLI::App app;
+  SpeculationOptions options;
+  AddSpeculationOptions(&app, &options);
+  app.parse(flags, false);
+  return options;
+}
+
 TEST(Options, TreesAndPresetsBecomePlans) {
-  SpeculationOptions trees;
-  trees.lookahead = 5;
-  trees.tree_width = 3;
-  trees.tree_nodes = 20;
+  SpeculationOptions trees = Given("--lookahead 5 --tree-width 3 --tree-nodes 20");
   const auto options = trees.ToEngineOptions(1, 64);
   ASSERT_TRUE(options.ok());
   const SpeculationPlan tree = CompletedPlan(*options);
@@ -33,14 +39,11 @@ TEST(Options, TreesAndPresetsBecomePlans) {
   EXPECT_EQ(tree.nodes(), 20);
   EXPECT_EQ(tree.primary, EvenFanout(18, 5));
 
-  trees.tree_width = 1;
+  trees.plan.tree_width = 1;
   EXPECT_EQ(trees.ToEngineOptions(1, 64).error().message,
             "--tree-nodes is for trees: give --tree-width 2 or more as well");
 
-  SpeculationOptions preset;
-  preset.lookahead = 4;
-  preset.ssd_preset = "pearl";
-  const auto pearl = preset.ToEngineOptions(2, 64);
+  const auto pearl = Given("-k 4 --ssd-preset pearl").ToEngineOptions(2, 64);
   ASSERT_TRUE(pearl.ok());
   EXPECT_EQ(CompletedPlan(*pearl).lookahead, 4);
   EXPECT_EQ(CompletedPlan(*pearl).primary.budget(), 1);
@@ -69,7 +72,7 @@ TEST(Options, ParseAsUsersOfOtherEnginesWriteThem) {
   EXPECT_EQ(prompt, "words");
   EXPECT_EQ(model.TargetSource().context, 256);
   EXPECT_EQ(model.DraftSource().context, 256);
-  EXPECT_EQ(speculation.lookahead, 4);
+  EXPECT_EQ(speculation.plan.lookahead, 4);
   EXPECT_FALSE(speculation.prefix_cache);
   EXPECT_EQ(generation.stop.max_tokens, 8);
   EXPECT_THAT(generation.stop.stop_strings, ElementsAre("END", "STOP"));
@@ -156,14 +159,14 @@ auto Listed(const Items& items) {
   return std::vector(items.begin(), items.end());
 }
 
-SpeculationPlan PlanOf(const SpeculationOptions& options) {
-  const auto made = options.ToEngineOptions(1, 64);
+SpeculationPlan PlanOf(const std::string& flags) {
+  const auto made = Given(flags).ToEngineOptions(1, 64);
   EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);
   return made.ok() ? CompletedPlan(*made) : SpeculationPlan{};
 }
 
-std::string RefusalOf(const SpeculationOptions& options) {
-  const auto made = options.ToEngineOptions(1, 64);
+std::string RefusalOf(const std::string& flags) {
+  const auto made = Given(flags).ToEngineOptions(1, 64);
   return made.ok() ? std::string("accepted") : made.error().message;
 }
 
@@ -181,46 +184,44 @@ TEST(Options, Fanouts) {
 }
 
 TEST(Options, FanoutsBecomeShapes) {
-  EXPECT_EQ(PlanOf({.lookahead = 4}).primary, EvenFanout(15, 4));
-  EXPECT_EQ(PlanOf({.lookahead = 4, .fanout = "uniform:2"}).primary, UniformFanout(2, 4));
-  EXPECT_EQ(PlanOf({.lookahead = 4, .cache_budget = 12}).primary, EvenFanout(12, 4));
-  const SpeculationPlan listed =
-      PlanOf({.lookahead = 2, .fanout = "4,2,1", .fanout_after_fallback = "2"});
+  EXPECT_EQ(PlanOf("--lookahead 4").primary, EvenFanout(15, 4));
+  EXPECT_EQ(PlanOf("--lookahead 4 --fanout uniform:2").primary, UniformFanout(2, 4));
+  EXPECT_EQ(PlanOf("--lookahead 4 --cache-budget 12").primary, EvenFanout(12, 4));
+  const SpeculationPlan listed = PlanOf("--lookahead 2 --fanout 4,2,1 --fanout-after-fallback 2");
   EXPECT_THAT(Listed(listed.primary.at), ElementsAre(4, 2, 1));
   EXPECT_EQ(listed.after_fallback, UniformFanout(2, 2));
   EXPECT_FALSE(listed.open());
   const SpeculationPlan planned =
-      PlanOf({.lookahead = 4, .fanout = "planned", .cache_budget = 20, .fallback = "auto"});
+      PlanOf("--lookahead 4 --fanout planned --cache-budget 20 --fallback auto");
   EXPECT_EQ(planned.primary.budget(), 20);
   EXPECT_EQ(planned.fanout, FanoutRule::kPlanned);
   EXPECT_EQ(planned.fallback, Fallback::kAuto);
 }
 
 TEST(Options, NonsenseFanoutsAreRefused) {
-  EXPECT_THAT(RefusalOf({.lookahead = 6, .cache_budget = 6}),
+  EXPECT_THAT(RefusalOf("--lookahead 6 --cache-budget 6"),
               HasSubstr("--cache-budget 6 does not go with K = 6"));
-  EXPECT_THAT(RefusalOf({.lookahead = 1, .cache_budget = 31}), HasSubstr("2 to 30 in all"));
-  EXPECT_THAT(RefusalOf({.fanout = "uniform:3", .cache_budget = 20}),
+  EXPECT_THAT(RefusalOf("--lookahead 1 --cache-budget 31"), HasSubstr("2 to 30 in all"));
+  EXPECT_THAT(RefusalOf("--fanout uniform:3 --cache-budget 20"),
               HasSubstr("says how large the cache is"));
-  EXPECT_THAT(RefusalOf({.lookahead = 6, .fanout = "3,2"}), HasSubstr("has 7 outcome nodes"));
-  EXPECT_THAT(RefusalOf({.lookahead = 1, .fanout = "0,0"}), HasSubstr("prepares nothing"));
-  EXPECT_THAT(RefusalOf({.fanout = "planned", .fanout_after_fallback = "2"}),
+  EXPECT_THAT(RefusalOf("--lookahead 6 --fanout 3,2"), HasSubstr("has 7 outcome nodes"));
+  EXPECT_THAT(RefusalOf("--lookahead 1 --fanout 0,0"), HasSubstr("prepares nothing"));
+  EXPECT_THAT(RefusalOf("--fanout planned --fanout-after-fallback 2"),
               HasSubstr("shape both by themselves"));
-  EXPECT_THAT(RefusalOf({.fanout = "planned", .tree_width = 2}), HasSubstr("are for chains"));
-  EXPECT_THAT(RefusalOf({.fallback = "auto", .tree_width = 2}), HasSubstr("are for chains"));
+  EXPECT_THAT(RefusalOf("--fanout planned --tree-width 2"), HasSubstr("are for chains"));
+  EXPECT_THAT(RefusalOf("--fallback auto --tree-width 2"), HasSubstr("are for chains"));
 }
 
 TEST(Options, WhatModeAutoMayChooseFrom) {
-  SpeculationOptions speculation{.lookahead = 5, .fanout = "geometric", .cache_budget = 24};
-  speculation.fallback = "ngram";
-  const auto options = speculation.ToEngineOptions(1, 64);
+  const auto options = Given("--lookahead 5 --fanout geometric --cache-budget 24 --fallback ngram")
+                           .ToEngineOptions(1, 64);
   ASSERT_TRUE(options.ok());
   const PlannerSettings planner = *PlannerSettingsFor(options->plan, CompletedPlan(*options));
   EXPECT_EQ(planner.fanout, FanoutRule::kGeometric);
   EXPECT_EQ(planner.limits.max_lookahead, 5);
   EXPECT_EQ(planner.limits.cache_budget, 24);
   EXPECT_THAT(Listed(planner.limits.fallbacks), ElementsAre(Fallback::kNgram));
-  const auto fixed = SpeculationOptions{.fanout = "4"}.ToEngineOptions(1, 64);
+  const auto fixed = Given("--fanout 4").ToEngineOptions(1, 64);
   const auto settings = PlannerSettingsFor(fixed->plan, CompletedPlan(*fixed));
   EXPECT_EQ(settings->fanout, FanoutRule::kUniform);
   EXPECT_THAT(Listed(settings->limits.mean_fanouts), ElementsAre(4));
@@ -231,38 +232,34 @@ TEST(Options, AreRefusedWhereTheyWouldDoNothing) {
     const Status status = options.CheckFor(modes);
     return status.ok() ? std::string("accepted") : status.error().message;
   };
-  SpeculationOptions saguaro;
-  saguaro.saguaro_c = 0.5F;
+  SpeculationOptions saguaro = Given("--saguaro-c 0.5");
   EXPECT_THAT(refusal(saguaro, {Mode::kSsd}), HasSubstr("--saguaro-c needs --verify rejection"));
   saguaro.verification = "rejection";
   EXPECT_EQ(refusal(saguaro, {Mode::kSsd}), "accepted");
   EXPECT_EQ(refusal(saguaro, {Mode::kAr, Mode::kAuto}), "accepted");
   EXPECT_THAT(refusal(saguaro, {Mode::kSd}), HasSubstr("mode ssd or auto"));
-  SpeculationOptions window;
-  window.window = 6;
+  const SpeculationOptions window = Given("--lookahead-window 6");
   EXPECT_THAT(refusal(window, {Mode::kNgram}),
               HasSubstr("--lookahead-window is for mode lookahead"));
   const Mode lookahead{Schedule::kBefore, DrafterId::kLookahead};
   EXPECT_THAT(refusal(window, {lookahead}),
               HasSubstr("(6 + 5) x 6 = 66 tokens, more than 63: give a smaller --lookahead-window, "
                         "--lookahead-guesses or --lookahead"));
-  window.guesses = 4;
-  EXPECT_EQ(refusal(window, {lookahead}), "accepted");
-  EXPECT_EQ(PlanOf(window).window, 6);
-  EXPECT_EQ(PlanOf(window).guesses, 4);
-  SpeculationOptions order;
-  order.cache_order = "probability";
-  EXPECT_THAT(refusal(order, {Mode::kSsd}), HasSubstr("--cache-order needs"));
-  for (const SpeculationOptions& options :
-       {SpeculationOptions{.fanout = "3"}, SpeculationOptions{.cache_budget = 21},
-        SpeculationOptions{.fallback = "none"}}) {
-    EXPECT_THAT(refusal(options, {Mode::kSd}), HasSubstr("speculation cache"));
-    EXPECT_EQ(refusal(options, {Mode::kSsd}), "accepted");
+  const std::string fits = "--lookahead-window 6 --lookahead-guesses 4";
+  EXPECT_EQ(refusal(Given(fits), {lookahead}), "accepted");
+  EXPECT_EQ(PlanOf(fits).window, 6);
+  EXPECT_EQ(PlanOf(fits).guesses, 4);
+  EXPECT_THAT(refusal(Given("--cache-order probability"), {Mode::kSsd}),
+              HasSubstr("--cache-order needs"));
+  for (const char* flags : {"--fanout 3", "--cache-budget 21", "--fallback none"}) {
+    EXPECT_THAT(refusal(Given(flags), {Mode::kSd}), HasSubstr("speculation cache"));
+    EXPECT_EQ(refusal(Given(flags), {Mode::kSsd}), "accepted");
   }
-  EXPECT_THAT(refusal({.fanout = "3,2,1"}, {Mode::kAuto}), HasSubstr("mode auto chooses K"));
-  EXPECT_THAT(refusal({.tree_width = 3}, {Mode::kAuto}), HasSubstr("--tree-width is for"));
-  EXPECT_EQ(refusal({.tree_width = 3}, {Mode::kAuto, Mode::kSd}), "accepted");
-  EXPECT_THAT(refusal({.ssd_preset = "pearl"}, {Mode::kAuto}), HasSubstr("--ssd-preset is for"));
+  EXPECT_THAT(refusal(Given("--fanout 3,2,1"), {Mode::kAuto}), HasSubstr("mode auto chooses K"));
+  EXPECT_THAT(refusal(Given("--tree-width 3"), {Mode::kAuto}), HasSubstr("--tree-width is for"));
+  EXPECT_EQ(refusal(Given("--tree-width 3"), {Mode::kAuto, Mode::kSd}), "accepted");
+  EXPECT_THAT(refusal(Given("--ssd-preset pearl"), {Mode::kAuto}),
+              HasSubstr("--ssd-preset is for"));
   SpeculationOptions stages;
   stages.stages = "draft,ngram";
   EXPECT_EQ(refusal(stages, {Mode::kSd}),
@@ -287,6 +284,9 @@ TEST(Options, OutOfRangeIsRefused) {
   EXPECT_THROW(app.parse("--lookahead 0"), CLI::ValidationError);
   app.clear();
   EXPECT_THROW(app.parse("--fallback magic"), CLI::ValidationError);
+  app.clear();
+  EXPECT_THROW(app.parse("--speculation-length 1"), CLI::ValidationError);
+  EXPECT_EQ(Given("--speculation-length knee").plan.speculation_length, kKneeSpeculationLength);
 }
 
 TEST(Options, LogitBias) {

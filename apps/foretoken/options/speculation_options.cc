@@ -6,27 +6,9 @@
 #include <tuple>
 
 #include "apps/foretoken/options/options.h"
-#include "base/text/parse_number.h"
 
 namespace foretoken {
 namespace {
-
-// The whole of `text` as a fan-out; -1 where it is none.
-int FanoutOf(std::string_view text, int least) {
-  int fanout = -1;
-  return ParseNumber(text, &fanout) && fanout >= least && fanout <= kMaxFanout ? fanout : -1;
-}
-
-// The speculation length of modes that retrieve: "auto", "knee" or a number of rows.
-Result<int> ParseSpeculationLength(std::string_view text) {
-  int rows = 0;
-  if (text == "auto") return kAutoSpeculationLength;
-  if (text == "knee") return kKneeSpeculationLength;
-  if (ParseNumber(text, &rows) && rows >= 2 && rows <= kMaxProposal + 1) return rows;
-  return InvalidInput(
-      fmt::format("--speculation-length '{}' is neither auto nor knee nor a number from 2 to {}",
-                  text, kMaxProposal + 1));
-}
 
 // "tree_width" is --tree-width here.
 std::string OptionName(std::string_view field) {
@@ -35,35 +17,7 @@ std::string OptionName(std::string_view field) {
   return name;
 }
 
-// Sets `value` where the option was given; `parse` reads its text.
-template <typename Value, typename Parse>
-Status ParseGiven(const std::string& text, const Parse& parse, std::optional<Value>* value) {
-  if (text.empty()) return {};
-  FT_ASSIGN_OR_RETURN(*value, parse(text));
-  return {};
-}
-
 }  // namespace
-
-Result<Fanout> ParseFanout(std::string_view option, std::string_view text) {
-  if (text == "uniform") return Fanout{FanoutRule::kUniform, {}};
-  if (text == "geometric") return Fanout{FanoutRule::kGeometric, {}};
-  if (text == "planned") return Fanout{FanoutRule::kPlanned, {}};
-  Fanout choice{FanoutRule::kGiven, {}};
-  const bool uniform = text.starts_with("uniform:");
-  const std::vector<std::string> items = SplitList(uniform ? text.substr(8) : text);
-  for (const std::string& item : items) {
-    choice.counts.push_back(FanoutOf(item, items.size() == 1 ? 1 : 0));
-  }
-  const bool bad = std::ranges::find(choice.counts, -1) != choice.counts.end();
-  if (choice.counts.empty() || bad || (uniform && choice.counts.size() > 1)) {
-    return InvalidInput(
-        fmt::format("{} '{}' is not a fan-out: write uniform:N with N from 1 to {}, uniform, "
-                    "geometric, planned, or one number for every outcome node, like 4,3,3,2",
-                    option, text, kMaxFanout));
-  }
-  return choice;
-}
 
 Result<std::vector<DrafterId>> ParseDrafterIds(std::string_view option, std::string_view text) {
   std::vector<DrafterId> drafters;
@@ -84,30 +38,7 @@ Result<std::vector<DrafterId>> ParseDrafterIds(std::string_view option, std::str
 }
 
 int SpeculationOptions::MostLookahead() const {
-  return lookahead > 0 ? lookahead : std::max(kDefaultLookahead, kMaxPlannedLookahead);
-}
-
-Result<PlanOptions> SpeculationOptions::Parse() const {
-  PlanOptions plan;
-  if (lookahead > 0) plan.lookahead = lookahead;
-  if (tree_width > 1) plan.tree_width = tree_width;
-  if (tree_nodes > 0) plan.tree_nodes = tree_nodes;
-  if (window > 0) plan.window = window;
-  if (guesses > 0) plan.guesses = guesses;
-  if (cache_budget > 0) plan.cache_budget = cache_budget;
-  if (saguaro_c != 1) plan.saguaro_c = saguaro_c;
-  const auto fanout_of = [](std::string_view option) {
-    return [option](std::string_view text) { return ParseFanout(option, text); };
-  };
-  FT_RETURN_IF_ERROR(ParseGiven(fanout, fanout_of("--fanout"), &plan.fanout));
-  FT_RETURN_IF_ERROR(ParseGiven(fanout_after_fallback, fanout_of("--fanout-after-fallback"),
-                                &plan.fanout_after_fallback));
-  FT_RETURN_IF_ERROR(ParseGiven(fallback, ParseFallback, &plan.fallback));
-  FT_RETURN_IF_ERROR(ParseGiven(ssd_preset, ParseSsdPreset, &plan.ssd_preset));
-  FT_RETURN_IF_ERROR(
-      ParseGiven(speculation_length, ParseSpeculationLength, &plan.speculation_length));
-  FT_RETURN_IF_ERROR(ParseGiven(cache_order, ParseCacheOrder, &plan.cache_order));
-  return plan;
+  return plan.lookahead.value_or(std::max(kDefaultLookahead, kMaxPlannedLookahead));
 }
 
 Result<LossyRule> SpeculationOptions::ParseLossyRule() const {
@@ -134,7 +65,6 @@ Result<LossyRule> SpeculationOptions::ParseLossyRule() const {
 }
 
 Status SpeculationOptions::CheckFor(std::span<const Mode> modes) const {
-  FT_ASSIGN_OR_RETURN(const PlanOptions plan, Parse());
   FT_ASSIGN_OR_RETURN(const Verification verify, ParseVerification(verification));
   for (const auto& [given, option, id] : {std::tuple(!stages.empty(), "stages", DrafterId::kStaged),
                                           {!ensemble.empty(), "ensemble", DrafterId::kEnsemble}}) {
@@ -155,7 +85,7 @@ Status SpeculationOptions::CheckFor(std::span<const Mode> modes) const {
 
 Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_context) const {
   EngineOptions options;
-  FT_ASSIGN_OR_RETURN(options.plan, Parse());
+  options.plan = plan;
   FT_RETURN_IF_ERROR(CheckShapes(options.plan, OptionName));
   FT_ASSIGN_OR_RETURN(options.verification, ParseVerification(verification));
   FT_ASSIGN_OR_RETURN(options.stages, ParseDrafterIds("--stages", stages));

@@ -17,6 +17,7 @@
 #include "apps/foretoken/server/replies.h"
 #include "apps/foretoken/server/slots/slot_requests.h"
 #include "base/text/utf8.h"
+#include "door/api/plan_json.h"
 
 namespace foretoken::server {
 namespace {
@@ -40,21 +41,11 @@ std::string ShortCount(std::int64_t count) {
 }
 
 Json SamplingJson(const SamplingParams& sampling) {
-  return {{"temperature", sampling.temperature},
-          {"top_k", sampling.top_k},
-          {"top_p", sampling.top_p},
-          {"min_p", sampling.min_p},
-          {"repetition_penalty", sampling.repetition_penalty},
-          {"frequency_penalty", sampling.frequency_penalty},
-          {"presence_penalty", sampling.presence_penalty}};
-}
-
-Json PlanJson(const PlanOptions& plan) {
-  return {{"mode", ModeName(*plan.mode)},
-          {"lookahead", *plan.lookahead},
-          {"fanout", plan.fanout->counts},
-          {"fallback", FallbackName(*plan.fallback)},
-          {"tree_width", *plan.tree_width}};
+  Json json = Json::object();
+  ForEachSamplingField([&](const auto& field) {
+    if (field.has_flag()) json[field.name] = sampling.*field.member;
+  });
+  return json;
 }
 
 std::string_view StateName(ModelState state) {

@@ -17,6 +17,7 @@
 #include "apps/lab/bench/lossy_cost.h"
 #include "apps/lab/bench/script_option.h"
 #include "base/threads/cores.h"
+#include "door/api/plan_json.h"
 #include "door/api/study.h"
 #include "json/json.h"
 
@@ -37,24 +38,17 @@ struct Contestant {
 
 // As given; modes have defaults of their own.
 Json SpeculationJson(const SpeculationOptions& options) {
-  Json described = {{"lookahead", options.lookahead > 0 ? options.lookahead
-                                                        : SpeculationOptions::kDefaultLookahead},
-                    {"verify", options.verification},
-                    {"draft_process", options.draft_process}};
-  if (options.is_lossy()) described["lossy"] = options.lossy;
-  if (!options.ssd_preset.empty()) {
-    described["ssd_preset"] = options.ssd_preset;
-    return described;
+  PlanOptions plan = options.plan;
+  if (!plan.lookahead) plan.lookahead = SpeculationOptions::kDefaultLookahead;
+  if (!plan.ssd_preset) {
+    if (!plan.fanout) plan.fanout = Fanout{FanoutRule::kGiven, {kDefaultFanout}};
+    if (!plan.fallback) plan.fallback = Fallback::kJit;
+    if (!plan.tree_width) plan.tree_width = 1;
   }
-  described["fanout"] = options.fanout.empty() ? "uniform:3" : options.fanout;
-  if (options.cache_budget > 0) described["cache_budget"] = options.cache_budget;
-  described["fallback"] = options.fallback.empty() ? "jit" : options.fallback;
-  described["tree_width"] = options.tree_width;
-  if (options.tree_nodes > 0) described["tree_nodes"] = options.tree_nodes;
-  if (options.window > 0) described["lookahead_window"] = options.window;
-  if (options.guesses > 0) described["lookahead_guesses"] = options.guesses;
-  if (options.saguaro_c != 1) described["saguaro_c"] = options.saguaro_c;
-  if (!options.cache_order.empty()) described["cache_order"] = options.cache_order;
+  Json described = PlanJson(plan);
+  described["verify"] = options.verification;
+  described["draft_process"] = options.draft_process;
+  if (options.is_lossy()) described["lossy"] = options.lossy;
   return described;
 }
 
@@ -267,7 +261,7 @@ Status Bench::AddModes(std::span<const Mode> modes, const ListedDrafter& drafter
     }
     for (const std::string& fallback : fallbacks) {
       DecodingOptions with_fallback = options;
-      with_fallback.speculation.fallback = fallback;
+      FT_ASSIGN_OR_RETURN(with_fallback.speculation.plan.fallback, ParseFallback(fallback));
       Contestant compared = contestant(mode, "/" + fallback, target_);
       compared.retrieves = fallback == FallbackName(Fallback::kRetrieval);
       FT_RETURN_IF_ERROR(Add(std::move(compared), with_fallback));
@@ -400,10 +394,6 @@ Json Bench::Meta() const {
       {"kv", options_.model.kv},
       {"weights", synthetic() ? "random" : "trained"},
       {"target_cores", FormatCores(decoding_.cores.target)},
-      {"temperature", sampling.temperature},
-      {"top_k", sampling.top_k},
-      {"top_p", sampling.top_p},
-      {"min_p", sampling.min_p},
       {"seed", sampling.seed},
       {"acceptance", context_.scripted ? "scripted" : "real"},
       {"batch", options_.batch},
@@ -411,9 +401,11 @@ Json Bench::Meta() const {
       {"stops_at_eos", !options_.generation.stop.ignore_eos},
       {"prefix_cache", options_.speculation.prefix_cache},
       {"datastore", options_.datastore.directory},
-      {"speculation_length", options_.speculation.speculation_length},
       {"learn", options_.datastore.learn},
   };
+  ForEachSamplingField([&](const auto& field) {
+    if (field.has_flag()) meta[field.name] = sampling.*field.member;
+  });
   for (const EncodedSet& set : sets_) {
     meta["data"].push_back(fmt::format("{} ({} prompts)", set.name, set.prompts.size()));
   }

@@ -22,21 +22,15 @@ std::string DumpJson(const Json& value) { return value.dump(); }
 // options can be measured too.
 Json CommonBody(const LoadContent& content) {
   const SamplingParams& sampling = content.generation.sampling;
-  const SamplingParams defaults;
   Json body = {{"model", content.model},
                {"stream", true},
                {"stream_options", {{"include_usage", true}}},
                {"max_tokens", content.generation.stop.max_tokens},
                {"temperature", sampling.temperature}};
-  const auto add = [&body](const char* key, auto value, auto by_default) {
-    if (value != by_default) body[key] = value;
-  };
-  add("top_k", sampling.top_k, defaults.top_k);
-  add("top_p", sampling.top_p, defaults.top_p);
-  add("min_p", sampling.min_p, defaults.min_p);
-  add("repetition_penalty", sampling.repetition_penalty, defaults.repetition_penalty);
-  add("frequency_penalty", sampling.frequency_penalty, defaults.frequency_penalty);
-  add("presence_penalty", sampling.presence_penalty, defaults.presence_penalty);
+  ForEachSamplingField([&](const auto& field) {
+    const auto value = sampling.*field.member;
+    if (value != field.by_default) body[field.name] = value;
+  });
   for (const auto& [token, bias] : sampling.logit_bias) {
     body["logit_bias"][std::to_string(token)] = bias;
   }

@@ -46,7 +46,7 @@ void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
   const OptionGroup add(command);
   auto options = std::make_shared<CalibrateCommandOptions>();
   options->prompts.limit = 4;
-  options->speculation.lookahead = 6;
+  options->speculation.plan.lookahead = 6;
   options->speculation.prefix_cache = false;
   options->generation.stop.max_tokens = 96;
   AddModelOptions(command, &options->model);
@@ -67,7 +67,8 @@ void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
   for (const char* other : {"--temps", "--verify", "--saguaro-cs"}) {
     rates_of.excludes(FindOption(command, other));
   }
-  add("-k,--lookahead", &options->speculation.lookahead, "K", "Tokens per proposal, K (default 6)")
+  add("-k,--lookahead", &options->speculation.plan.lookahead, "K",
+      "Tokens per proposal, K (default 6)")
       ->check(Between(1, ProposerModel::kMaxPositions));
   add("-n,--max-tokens", &options->generation.stop.max_tokens, "N",
       "Tokens per prompt (default 96)")

@@ -141,7 +141,7 @@ Result<PlanInput> MeasurePlanInput(const PlanCalibrationOptions& options) {
   measured.verify = options.verifier;
   measured.saguaro_cs.clear();
   measured.prompts.limit = 2;
-  measured.speculation.lookahead = 6;
+  measured.speculation.plan.lookahead = 6;
   measured.speculation.prefix_cache = false;
   measured.generation.stop.max_tokens = 48;
   FT_RETURN_IF_ERROR(measured.model.ResolveDefaults());

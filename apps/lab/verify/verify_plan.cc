@@ -1,6 +1,7 @@
 #include "apps/lab/verify/verify_plan.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,15 +30,8 @@ Result<std::vector<Number>> ParseNumberList(std::string_view option, std::string
   return numbers;
 }
 
-bool SetOption(std::string_view name, std::string_view value, SamplingParams* params) {
-  if (name == "top-k") return ParseNumber(value, &params->top_k);
-  if (name == "top-p") return ParseNumber(value, &params->top_p);
-  if (name == "min-p") return ParseNumber(value, &params->min_p);
-  if (name == "repeat-penalty") return ParseNumber(value, &params->repetition_penalty);
-  if (name == "frequency-penalty") return ParseNumber(value, &params->frequency_penalty);
-  if (name == "presence-penalty") return ParseNumber(value, &params->presence_penalty);
-  return false;
-}
+// The temperature is an option of its own.
+constexpr std::string_view kTemperature = "temp";
 
 }  // namespace
 
@@ -47,12 +41,13 @@ Result<SamplerSet> ParseSamplerSet(std::string_view text) {
   while (!text.empty()) {
     const std::string_view item = text.substr(0, text.find('+'));
     const std::size_t equals = item.find('=');
-    if (equals == std::string_view::npos ||
-        !SetOption(item.substr(0, equals), item.substr(equals + 1), &set.params)) {
-      return InvalidInput(fmt::format(
-          "--sampler-sets: '{}' is not of the form NAME=NUMBER with a name of top-k, top-p, min-p, "
-          "repeat-penalty, frequency-penalty, presence-penalty",
-          item));
+    if (equals == std::string_view::npos || item.substr(0, equals) == kTemperature ||
+        !SetSampling(item.substr(0, equals), item.substr(equals + 1), &set.params)) {
+      std::vector<std::string_view> names = SamplingFlags();
+      std::erase(names, kTemperature);
+      return InvalidInput(
+          fmt::format("--sampler-sets: '{}' is not of the form NAME=NUMBER with a name of {}", item,
+                      fmt::join(names, ", ")));
     }
     text.remove_prefix(std::min(item.size() + 1, text.size()));
   }

@@ -40,11 +40,13 @@ Status CheckWindowOptions(const PlanOptions& options, std::span<const Mode> mode
                           FieldSpelling spell) {
   if (std::ranges::any_of(modes, HasWindow)) {
     const SpeculationPlan plan;
-    return CheckWindow(options.window.value_or(plan.window), options.guesses.value_or(plan.guesses),
+    return CheckWindow(options.lookahead_window.value_or(plan.window),
+                       options.lookahead_guesses.value_or(plan.guesses),
                        options.lookahead.value_or(plan.lookahead), spell);
   }
-  for (const auto& [given, field] : {std::pair(options.window.has_value(), "lookahead_window"),
-                                     std::pair(options.guesses.has_value(), "lookahead_guesses")}) {
+  for (const auto& [given, field] :
+       {std::pair(options.lookahead_window.has_value(), "lookahead_window"),
+        std::pair(options.lookahead_guesses.has_value(), "lookahead_guesses")}) {
     if (!given) continue;
     return Wrong(field, "{} is for mode lookahead: no other mode has a window of guesses",
                  spell(field));
@@ -179,7 +181,7 @@ Status CheckOptions(const PlanOptions& options, std::span<const Mode> modes,
                  spell(field));
   }
   const bool rejects = verification == Verification::kRejection;
-  for (const auto& [given, field] : {std::pair(options.saguaro_c.has_value(), "saguaro_c"),
+  for (const auto& [given, field] : {std::pair(options.saguaro_c.value_or(1) != 1, "saguaro_c"),
                                      std::pair(options.cache_order.has_value(), "cache_order")}) {
     if (!given || (caches && rejects)) continue;
     return Wrong(field,
@@ -233,8 +235,8 @@ Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const Speculati
     *place = *value;
     return {};
   };
-  FT_RETURN_IF_ERROR(set(options.window, "lookahead_window", &plan.window));
-  FT_RETURN_IF_ERROR(set(options.guesses, "lookahead_guesses", &plan.guesses));
+  FT_RETURN_IF_ERROR(set(options.lookahead_window, "lookahead_window", &plan.window));
+  FT_RETURN_IF_ERROR(set(options.lookahead_guesses, "lookahead_guesses", &plan.guesses));
   if (options.mode) plan.mode = *options.mode;
   if (options.speculation_length) plan.speculation_length = *options.speculation_length;
   if (options.saguaro_c) plan.saguaro_c = *options.saguaro_c;

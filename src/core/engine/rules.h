@@ -15,7 +15,8 @@ namespace foretoken {
 Status CheckRange(std::string_view what, std::int64_t value, std::int64_t low, std::int64_t high,
                   std::string_view field = {});
 
-/// Whether the mode proposes PlanOptions::window columns and `guesses` n-grams.
+/// Whether the mode proposes PlanOptions::lookahead_window columns and `lookahead_guesses`
+/// n-grams.
 bool HasWindow(Mode mode);
 
 /// What engines do where nothing is asked of them, with a K in [1, kMaxProposal].

@@ -80,15 +80,18 @@ TEST(PlanRules, TreesTakeFanoutsInNumbersAndOneFallback) {
 
 TEST(PlanRules, AWindowFitsAProposalAndIsForModeLookahead) {
   constexpr Mode kLookahead{Schedule::kBefore, DrafterId::kLookahead};
-  EXPECT_EQ(FieldOf({.window = 4, .guesses = 3}, {Mode::kAr, kLookahead}), "none");
-  EXPECT_EQ(FieldOf({.window = 4}, {Mode::kSsd, Mode::kNgram}), "lookahead_window");
-  EXPECT_EQ(FieldOf({.guesses = 4}, {Mode::kAuto}), "lookahead_guesses");
+  EXPECT_EQ(FieldOf({.lookahead_window = 4, .lookahead_guesses = 3}, {Mode::kAr, kLookahead}),
+            "none");
+  EXPECT_EQ(FieldOf({.lookahead_window = 4}, {Mode::kSsd, Mode::kNgram}), "lookahead_window");
+  EXPECT_EQ(FieldOf({.lookahead_guesses = 4}, {Mode::kAuto}), "lookahead_guesses");
   EXPECT_EQ(FieldOf({.lookahead = 7}, {kLookahead}), "lookahead_window") << "(5 + 5) x 7";
   EXPECT_EQ(FieldOf({.lookahead = 7}, {Mode::kNgram}), "none");
-  EXPECT_EQ(FieldOf({.lookahead = 7, .window = 6, .guesses = 3}, {kLookahead}), "none");
-  EXPECT_EQ(AppliedField({.window = 0}), "lookahead_window");
-  EXPECT_EQ(AppliedField({.guesses = kMaxProposal}), "lookahead_guesses");
-  const auto plan = ApplyOptions({.mode = kLookahead, .lookahead = 3, .window = 8}, DefaultPlan(6));
+  EXPECT_EQ(FieldOf({.lookahead = 7, .lookahead_window = 6, .lookahead_guesses = 3}, {kLookahead}),
+            "none");
+  EXPECT_EQ(AppliedField({.lookahead_window = 0}), "lookahead_window");
+  EXPECT_EQ(AppliedField({.lookahead_guesses = kMaxProposal}), "lookahead_guesses");
+  const auto plan =
+      ApplyOptions({.mode = kLookahead, .lookahead = 3, .lookahead_window = 8}, DefaultPlan(6));
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->nodes(), (8 + 5) * 3);
   const RequestBounds bounds{

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <limits>
 
 #include "base/result.h"
 #include "foretoken/constraint.h"
@@ -10,32 +11,27 @@
 namespace foretoken {
 namespace {
 
-Status CheckRange(const char* name, float value, float low, float high) {
-  if (value >= low && value <= high) return {};
-  return InvalidInput(
-      fmt::format("{} is {}; it must be between {} and {}.", name, value, low, high), name);
+template <typename Number>
+Status CheckRange(const SamplingField<Number>& field, Number value) {
+  if (value >= field.least && value <= field.most) return {};
+  if (field.most == std::numeric_limits<Number>::max()) {
+    return InvalidInput(
+        fmt::format("{} is {}; it must be at least {}.", field.name, value, field.least),
+        field.name);
+  }
+  return InvalidInput(fmt::format("{} is {}; it must be between {} and {}.", field.name, value,
+                                  field.least, field.most),
+                      field.name);
 }
 
 }  // namespace
 
 Status ValidateSamplingParams(const SamplingParams& params, int vocabulary) {
-  FT_RETURN_IF_ERROR(CheckRange("temperature", params.temperature, 0.0F, 100.0F));
-  if (params.top_k < 0) {
-    return InvalidInput(
-        fmt::format("top_k is {}; it must be positive, or 0 to keep all tokens.", params.top_k),
-        "top_k");
-  }
-  FT_RETURN_IF_ERROR(CheckRange("top_p", params.top_p, 0.0F, 1.0F));
-  FT_RETURN_IF_ERROR(CheckRange("min_p", params.min_p, 0.0F, 1.0F));
-  FT_RETURN_IF_ERROR(CheckRange("repetition_penalty", params.repetition_penalty, 0.01F, 100.0F));
-  FT_RETURN_IF_ERROR(CheckRange("frequency_penalty", params.frequency_penalty, -100.0F, 100.0F));
-  FT_RETURN_IF_ERROR(CheckRange("presence_penalty", params.presence_penalty, -100.0F, 100.0F));
-  if (params.penalty_window < -1) {
-    return InvalidInput(fmt::format("penalty_window is {}; it must be a number of tokens, or -1 "
-                                    "for all of them.",
-                                    params.penalty_window),
-                        "penalty_window");
-  }
+  Status in_range;
+  ForEachSamplingField([&](const auto& field) {
+    if (in_range.ok()) in_range = CheckRange(field, params.*field.member);
+  });
+  FT_RETURN_IF_ERROR(in_range);
   for (const auto& [token, bias] : params.logit_bias) {
     if (token < 0 || token >= vocabulary) {
       return InvalidInput(

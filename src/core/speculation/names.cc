@@ -1,10 +1,11 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
 #include "base/check.h"
-#include "core/speculation/presets.h"
+#include "core/speculation/plan_values.h"
 #include "foretoken/speculation.h"
 
 namespace foretoken {
@@ -33,14 +34,17 @@ std::string_view NameAt(const Names& names, Value value) {
 constexpr std::array kVerifications = {Verification::kSharedNoise, Verification::kRejection};
 constexpr std::array kLossyRules = {Lossy::kNone, Lossy::kTypical, Lossy::kTopKRelaxed,
                                     Lossy::kJudge};
-constexpr std::array kCacheOrders = {CacheOrder::kNoise, CacheOrder::kProbability};
-
-std::string_view CacheOrderName(CacheOrder order) {
-  constexpr std::array<std::string_view, 2> kNames = {"noise", "probability"};
-  return NameAt(kNames, order);
-}
 
 }  // namespace
+
+std::vector<std::string_view> WordsOf(const PlanField<int>& field) {
+  std::vector<std::string_view> words;
+  for (std::string_view rest = field.words; !rest.empty();) {
+    words.push_back(rest.substr(0, rest.find('|')));
+    rest.remove_prefix(std::min(rest.size(), words.back().size() + 1));
+  }
+  return words;
+}
 
 Result<Mode> ParseMode(std::string_view name) {
   for (const DrafterId draft : kDraftModels) {
@@ -94,6 +98,11 @@ Result<Lossy> ParseLossy(std::string_view name) {
 std::string_view LossyName(Lossy lossy) {
   constexpr std::array<std::string_view, 4> kNames = {"none", "typical", "top-k-relaxed", "judge"};
   return NameAt(kNames, lossy);
+}
+
+std::string_view CacheOrderName(CacheOrder order) {
+  constexpr std::array<std::string_view, kCacheOrders.size()> kNames = {"noise", "probability"};
+  return NameAt(kNames, order);
 }
 
 Result<CacheOrder> ParseCacheOrder(std::string_view name) {

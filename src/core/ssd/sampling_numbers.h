@@ -6,32 +6,30 @@
 
 namespace foretoken {
 
-/// What of SamplingParams crosses the channel as it is; biases and the constraint have records of
-/// their own, and who is told of probabilities is not the speculator's business.
+/// What of SamplingParams crosses the channel as it is: its numbers, without which drafts would get
+/// worse silently. Biases and the constraint have records of their own, and who is told of
+/// probabilities is not the speculator's business.
 struct SamplingNumbers {
-  float temperature;
-  int top_k;
-  float top_p;
-  float min_p;
-  float repetition_penalty;
-  float frequency_penalty;
-  float presence_penalty;
-  int penalty_window;
+#define FORETOKEN_SAMPLING_FIELD(type, name, ...) type name;
+#include "foretoken/sampling_fields.inc"
+#undef FORETOKEN_SAMPLING_FIELD
   std::uint64_t seed;
 };
 
-/// An option that is added to SamplingParams does not compile here before it is decided how it
-/// crosses: drafts would get worse silently.
 inline SamplingNumbers ToNumbers(const SamplingParams& sampling) {
-  const auto& [temperature, top_k, top_p, min_p, repetition, frequency, presence, window, bias,
-               constraint, seed, top_logprobs] = sampling;
-  return {temperature, top_k, top_p, min_p, repetition, frequency, presence, window, seed};
+  return {
+#define FORETOKEN_SAMPLING_FIELD(type, name, ...) .name = sampling.name,
+#include "foretoken/sampling_fields.inc"
+#undef FORETOKEN_SAMPLING_FIELD
+      .seed = sampling.seed};
 }
+
 inline SamplingParams FromNumbers(const SamplingNumbers& numbers) {
-  const auto& [temperature, top_k, top_p, min_p, repetition, frequency, presence, window, seed] =
-      numbers;
-  return {temperature, top_k,  top_p, min_p, repetition, frequency,
-          presence,    window, {},    {},    seed,       -1};
+  return {
+#define FORETOKEN_SAMPLING_FIELD(type, name, ...) .name = numbers.name,
+#include "foretoken/sampling_fields.inc"
+#undef FORETOKEN_SAMPLING_FIELD
+      .seed = numbers.seed};
 }
 
 }  // namespace foretoken

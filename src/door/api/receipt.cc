@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "base/numbers/sha256.h"
 #include "base/result.h"
@@ -31,23 +32,18 @@ Json ReceiptHead(const Receipt& receipt) {
                {"precision", PrecisionName(receipt.precision)},
                {"arithmetic", receipt.arithmetic},
                {"backend", receipt.backend},
-               {"temperature", sampling.temperature},
-               {"top_k", sampling.top_k},
-               {"top_p", sampling.top_p},
-               {"min_p", sampling.min_p},
-               {"repetition_penalty", sampling.repetition_penalty},
-               {"frequency_penalty", sampling.frequency_penalty},
-               {"presence_penalty", sampling.presence_penalty},
                {"logit_bias", sampling.logit_bias},
                {"seed", sampling.seed},
                {"grammar", receipt.grammar},
                {"continues_text", receipt.continues_text},
                {"finish_reason", FinishReasonName(receipt.finish)},
                {"prompt", receipt.prompt}};
-  // Receipts of the usual KV, and of penalties that look at all tokens, stay what they were before
-  // there was anything else.
+  ForEachSamplingField([&](const auto& field) {
+    const auto value = sampling.*field.member;
+    if (field.receipt == InReceipt::kAlways || value != field.by_default) json[field.name] = value;
+  });
+  // Receipts of the usual KV stay what they were before there was any other.
   if (receipt.kv != UsualKvFormat(receipt.precision)) json["kv"] = KvFormatName(receipt.kv);
-  if (sampling.penalty_window >= 0) json["penalty_window"] = sampling.penalty_window;
   if (!receipt.adapter.empty()) {
     json["adapter"] = receipt.adapter;
     json["adapter_scale"] = receipt.adapter_scale;
@@ -229,16 +225,14 @@ Result<Receipt> ParseReceipt(std::string_view json, const std::string& where) {
   receipt.arithmetic = object.Integer("arithmetic", 1, 1 << 20);
   receipt.backend = object.Text("backend");
   SamplingParams& sampling = receipt.sampling;
-  sampling.temperature = reader.Float("temperature");
-  sampling.top_k = object.Integer("top_k", 0, 1 << 30);
-  sampling.top_p = reader.Float("top_p");
-  sampling.min_p = reader.Float("min_p");
-  sampling.repetition_penalty = reader.Float("repetition_penalty");
-  sampling.frequency_penalty = reader.Float("frequency_penalty");
-  sampling.presence_penalty = reader.Float("presence_penalty");
-  if (object.Has("penalty_window")) {
-    sampling.penalty_window = object.Integer("penalty_window", 0, 1 << 30);
-  }
+  ForEachSamplingField([&](const auto& field) {
+    if (field.receipt == InReceipt::kUnlessDefault && !object.Has(field.name)) return;
+    if constexpr (std::is_same_v<decltype(field.most), int>) {
+      sampling.*field.member = object.Integer(field.name, field.least, field.most);
+    } else {
+      sampling.*field.member = reader.Float(field.name);
+    }
+  });
   sampling.logit_bias = reader.Bias();
   sampling.seed = reader.Seed();
   object.String("grammar", &receipt.grammar);

@@ -55,6 +55,7 @@ std::string ErrorJson(const ApiError& error);
 
 /// The number that a float's shortest decimal form names: 0.8 and not 0.800000011920929.
 double ShortestNumber(float number);
+inline int ShortestNumber(int number) { return number; }
 /// A log-probability in JSON, which has no infinity: OpenAI shows -9999 for what cannot be.
 double FiniteLogprob(float logprob);
 

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/text/parse_number.h"
+#include "core/speculation/plan_values.h"
 #include "json/json_events.h"
 
 namespace foretoken::server {
@@ -66,21 +68,42 @@ void ReadLogitBias(FieldReader* body, std::vector<std::pair<Token, float>>* bias
   }
 }
 
-void ReadFanout(FieldReader* fields, std::optional<Fanout>* fanout) {
-  const Json* field = fields->Find("fanout");
-  if (field == nullptr) return;
-  Fanout given{.rule = FanoutRule::kGiven, .counts = {}};
-  const Json list = field->is_array() ? *field : Json::array({*field});
+bool ReadValue(const PlanField<Fanout>& field, FieldReader* fields, Fanout* fanout) {
+  const Json* read = fields->Find(field.name);
+  if (read == nullptr) return false;
+  *fanout = {.rule = FanoutRule::kGiven, .counts = {}};
+  const Json list = read->is_array() ? *read : Json::array({*read});
   bool good = !list.empty() && list.size() <= kMaxProposal + 1;
   for (const Json& item : list) {
     good = good && item.is_number_unsigned() && item.get<std::uint64_t>() <= kMaxFanout;
-    if (good) given.counts.push_back(item.get<int>());
+    if (good) fanout->counts.push_back(item.get<int>());
   }
-  *fanout = std::move(given);
-  if (good) return;
-  fields->Refuse("fanout", fmt::format("an integer from 0 to {}, or an array of them for the "
-                                       "outcomes k = 0, 1, ...",
-                                       kMaxFanout));
+  if (good) return true;
+  fields->Refuse(field.name, fmt::format("an integer from 0 to {}, or an array of them for the "
+                                         "outcomes k = 0, 1, ...",
+                                         kMaxFanout));
+  return true;
+}
+
+bool ReadValue(const PlanField<int>& field, FieldReader* fields, int* value) {
+  return fields->Int(field.name, static_cast<int>(field.least), static_cast<int>(field.most),
+                     value);
+}
+
+bool ReadValue(const PlanField<float>& field, FieldReader* fields, float* value) {
+  return fields->Number(field.name, static_cast<float>(field.least), static_cast<float>(field.most),
+                        value);
+}
+
+// What has a name.
+template <typename Value>
+bool ReadValue(const PlanField<Value>& field, FieldReader* fields, Value* value) {
+  std::string name;
+  if (!fields->String(field.name, &name)) return false;
+  const Result<Value> named = ParseValue(field, name);
+  if (named.ok()) *value = *named;
+  if (!named.ok()) fields->Fail(field.name, named.error().message);
+  return named.ok();
 }
 
 void ReadPlan(FieldReader* body, std::optional<PlanOptions>* wish) {
@@ -88,23 +111,12 @@ void ReadPlan(FieldReader* body, std::optional<PlanOptions>* wish) {
   if (field == nullptr) return;
   PlanOptions plan;
   FieldReader fields = body->InnerStrict("speculative", *field);
-  std::string name;
-  if (fields.String("mode", &name)) {
-    const Result<Mode> mode = ParseMode(name);
-    if (mode.ok()) plan.mode = *mode;
-    if (!mode.ok()) fields.Fail("mode", mode.error().message);
-  }
-  if (fields.String("fallback", &name)) {
-    const Result<Fallback> fallback = ParseFallback(name);
-    if (fallback.ok()) plan.fallback = *fallback;
-    if (!fallback.ok()) fields.Fail("fallback", fallback.error().message);
-  }
-  int number = 0;
-  if (fields.Int("lookahead", 1, kMaxProposal, &number)) plan.lookahead = number;
-  if (fields.Int("tree_width", 1, kMaxTreeWidth, &number)) plan.tree_width = number;
-  if (fields.Int("lookahead_window", 1, kMaxProposal - 1, &number)) plan.window = number;
-  if (fields.Int("lookahead_guesses", 1, kMaxProposal - 1, &number)) plan.guesses = number;
-  ReadFanout(&fields, &plan.fanout);
+  ForEachPlanField([&]<typename Value>(const PlanField<Value>& row) {
+    Value value{};
+    if (row.scope == PlanScope::kRequest && ReadValue(row, &fields, &value)) {
+      plan.*row.member = std::move(value);
+    }
+  });
   bool off = false;
   if (fields.Bool("off", &off) && off) {
     if (plan.mode && *plan.mode != Mode::kAr) {
@@ -357,14 +369,18 @@ void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt
 
 void ReadSampling(FieldReader* fields, ApiRequest* request) {
   SamplingParams* sampling = &request->sampling;
-  fields->Number("temperature", 0, 100, &sampling->temperature);
-  fields->Number("top_p", 0, 1, &sampling->top_p);
-  fields->Number("min_p", 0, 1, &sampling->min_p);
-  fields->Number("repetition_penalty", 0.01F, 100, &sampling->repetition_penalty);
-  fields->Number("frequency_penalty", -100, 100, &sampling->frequency_penalty);
-  fields->Number("presence_penalty", -100, 100, &sampling->presence_penalty);
-  if (fields->Int("top_k", -1, kMaxInt, &sampling->top_k) && sampling->top_k < 0)
-    sampling->top_k = 0;
+  ForEachSamplingField([&](const auto& field) {
+    if (!field.has_flag()) return;
+    auto* value = &(sampling->*field.member);
+    if constexpr (std::is_same_v<decltype(field.most), int>) {
+      // Clients write -1 for all as well.
+      if (fields->Int(field.name, std::min(-1, field.least), field.most, value)) {
+        *value = std::max(*value, field.least);
+      }
+    } else {
+      fields->Number(field.name, field.least, field.most, value);
+    }
+  });
   request->seeded = fields->Seed("seed", &sampling->seed);
   ReadLogitBias(fields, &sampling->logit_bias);
 }

@@ -167,20 +167,18 @@ class ContentWriter final : public ReplyWriter {
   Json Settings() const {
     const SamplingParams& sampling = request_.sampling;
     const int most = request_.stop.max_tokens;
-    return {{"n_predict", most == 0 ? -1 : most},
-            {"seed", head_.seed},
-            {"temperature", ShortestNumber(sampling.temperature)},
-            {"top_k", sampling.top_k},
-            {"top_p", ShortestNumber(sampling.top_p)},
-            {"min_p", ShortestNumber(sampling.min_p)},
-            {"repeat_penalty", ShortestNumber(sampling.repetition_penalty)},
-            {"presence_penalty", ShortestNumber(sampling.presence_penalty)},
-            {"frequency_penalty", ShortestNumber(sampling.frequency_penalty)},
-            {"stop", request_.stop.stop_strings},
-            {"ignore_eos", request_.stop.ignore_eos},
-            {"stream", request_.stream},
-            {"n_probs", std::max(0, sampling.top_logprobs)},
-            {"grammar", request_.format.grammar}};
+    Json json = {{"n_predict", most == 0 ? -1 : most}, {"seed", head_.seed}};
+    ForEachSamplingField([&](const auto& field) {
+      if (!field.has_flag()) return;
+      const bool renamed = std::string_view(field.name) == "repetition_penalty";
+      json[renamed ? "repeat_penalty" : field.name] = ShortestNumber(sampling.*field.member);
+    });
+    json.update({{"stop", request_.stop.stop_strings},
+                 {"ignore_eos", request_.stop.ignore_eos},
+                 {"stream", request_.stream},
+                 {"n_probs", std::max(0, sampling.top_logprobs)},
+                 {"grammar", request_.format.grammar}});
+    return json;
   }
 
   std::string Final(int index) const {

@@ -1,0 +1,38 @@
+#include "door/api/plan_json.h"
+
+#include <array>
+#include <string_view>
+
+#include "core/speculation/plan_values.h"
+
+namespace foretoken {
+namespace {
+
+template <typename Value>
+Json ValueJson(const PlanField<Value>&, const Value& value) {
+  return Json(NameOf(value));
+}
+Json ValueJson(const PlanField<float>&, float value) { return value; }
+Json ValueJson(const PlanField<int>& field, int value) {
+  const std::vector<std::string_view> words = WordsOf(field);
+  return value < 0 && !words.empty() ? Json(words.at(static_cast<std::size_t>(-1 - value)))
+                                     : Json(value);
+}
+Json ValueJson(const PlanField<Fanout>&, const Fanout& value) {
+  constexpr std::array<std::string_view, 4> kRules = {"", "uniform", "geometric", "planned"};
+  if (!value.counts.empty()) return value.counts;
+  return Json(kRules.at(static_cast<std::size_t>(value.rule)));
+}
+
+}  // namespace
+
+Json PlanJson(const PlanOptions& plan) {
+  Json json = Json::object();
+  ForEachPlanField([&](const auto& field) {
+    const auto& value = plan.*field.member;
+    if (value.has_value()) json[field.name] = ValueJson(field, *value);
+  });
+  return json;
+}
+
+}  // namespace foretoken
