@@ -91,8 +91,9 @@ inline Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineConfig&
 /// The same where nothing is in its way; what is fails the test.
 inline std::unique_ptr<Engine> Make(Mode mode, const EngineConfig& config,
                                     const DraftOptions& draft = BundledDraft(),
-                                    LoadedModel* target = BundledTarget()) {
-  auto engine = MakeEngine(mode, config, target, draft);
+                                    LoadedModel* target = BundledTarget(),
+                                    const Measuring& measuring = {}) {
+  auto engine = MakeEngine(mode, config, target, draft, measuring);
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
   return std::move(engine).value();
 }

@@ -78,8 +78,8 @@ class Equality : public testing::TestWithParam<EqualityCase> {};
 TEST_P(Equality, EveryTokenEqualsAr) {
   EngineConfig options = GetParam().options;
   options.speculator_delay_us = GetParam().delay_us;
-  options.times = GetParam().times;
-  const auto engine = Make(GetParam().mode, options);
+  const auto engine =
+      Make(GetParam().mode, options, BundledDraft(), BundledTarget(), {.known = GetParam().times});
   for (const EqualitySetting& setting : EqualitySettings()) {
     const auto outputs = Generate(*engine, StoryPrompts(), setting.sampling, kEqualityStop);
     EXPECT_EQ(TokensOf(outputs), EqualityTruth(setting)) << setting.name;

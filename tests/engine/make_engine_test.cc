@@ -94,16 +94,16 @@ TEST(MakeEngine, OffersWhatItWasAskedForAndTheFirstIsTheDefault) {
   EXPECT_TRUE((*engine)->Offers(Mode::kSd));
   EXPECT_FALSE((*engine)->Offers(Mode::kSsd));
   EXPECT_FALSE((*engine)->Offers(Mode::kRest));
-  EXPECT_TRUE(ConfigOf(**engine).times.row_times.rows().empty());  // Nobody proposes by price.
+  EXPECT_TRUE(TimesOf(**engine).row_times.rows().empty());  // Nobody proposes by price.
 }
 
 TEST(MakeEngine, NeedNotMeasureWhatIsKnown) {
   const MeasuredTimes known{.row_times = TimeTable::Line(3, 1), .knee_rows = 9};
-  const auto engine = MakeEngine(
-      Mode::kSssd, {.plan = {.speculation_length = kAutoSpeculationLength}, .times = known},
-      BundledTarget(), {});
+  const auto engine =
+      MakeEngine(Mode::kSssd, {.plan = {.speculation_length = kAutoSpeculationLength}},
+                 BundledTarget(), {}, {.known = known});
   ASSERT_TRUE(engine.ok()) << engine.error().message;
-  EXPECT_EQ(ConfigOf(**engine).times.knee_rows, 9);
+  EXPECT_EQ(TimesOf(**engine).knee_rows, 9);
 }
 
 TEST(MakeEngine, EnginesOfATargetShareTheirDraftsWeights) {

@@ -37,10 +37,9 @@ class LiveDatastore : public testing::Test {
   Run Decode(Mode mode, const std::shared_ptr<DatastoreTenant>& tenant, bool learn) {
     return Decode(mode, {.plan = {.lookahead = 15}, .max_batch = 2}, tenant, learn);
   }
-  Run Decode(Mode mode, EngineConfig options, const std::shared_ptr<DatastoreTenant>& tenant,
+  Run Decode(Mode mode, const EngineConfig& options, const std::shared_ptr<DatastoreTenant>& tenant,
              bool learn, const MeasuredTimes& times = {}) {
-    options.times = times;
-    auto engine = MakeEngine(mode, options, BundledTarget(), BundledDraft());
+    auto engine = MakeEngine(mode, options, BundledTarget(), BundledDraft(), {.known = times});
     EXPECT_TRUE(engine.ok());
     Rounds collector;
     Run run;

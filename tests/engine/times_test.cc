@@ -172,7 +172,7 @@ TEST_F(TimesCacheTest, EnginesBeginWithWhatOthersMeasuredAndLearned) {
     return std::move(engine).value();
   };
   const auto times = [](const Engine& engine) {
-    const auto all = ConfigOf(engine).times.costs.target.times();
+    const auto all = TimesOf(engine).costs.target.times();
     return std::vector<double>(all.begin(), all.end());
   };
   const auto first = make();

@@ -122,7 +122,7 @@ class Calibrator {
       const ProgressBar measuring("Measuring passes", 0);
       FT_ASSIGN_OR_RETURN(engine, MakeMeasuringEngine(Verification::kSharedNoise, kOffered));
     }
-    calibration_.times = ConfigOf(*engine).times.costs;
+    calibration_.times = TimesOf(*engine).costs;
     GiveTimeToSettle();
     progress_->SetLabel("Measuring times");
     FT_RETURN_IF_ERROR(MeasureOverheads(*engine, task_, &calibration_.times));

@@ -65,7 +65,7 @@ struct KeptTaps {
 /// business of its parts (core/engine/round), in the order of Step.
 struct Engine::Impl {
   Impl(const EngineConfig& config, Model* target, Device* target_device,
-       const Tokenizer* target_tokenizer, Proposers proposers);
+       const Tokenizer* target_tokenizer, Proposers proposers, MeasuredTimes measured);
   ~Impl();
 
   const RunningSet& running() const { return scheduler.running(); }
@@ -90,6 +90,7 @@ struct Engine::Impl {
   void Retire(Sequence* sequence);
 
   const EngineConfig options;
+  const MeasuredTimes times;
   Device* const device;
   const Tokenizer* const tokenizer;
   std::vector<Token> eos;  // The end-of-sequence tokens of the model and of its tokenizer.
@@ -117,12 +118,13 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> CreateEngine(EngineConfig config, Model* target, Device* device,
-                                             const Tokenizer* tokenizer, Proposers proposers) {
+                                             const Tokenizer* tokenizer, Proposers proposers,
+                                             MeasuredTimes times) {
   config = CompleteOptions(config, target->config());
   FT_RETURN_IF_ERROR(ValidateOptions(config));
   FT_CHECK((config.lossy.kind == Lossy::kJudge) == (config.judge != nullptr));
-  auto impl =
-      std::make_unique<Engine::Impl>(config, target, device, tokenizer, std::move(proposers));
+  auto impl = std::make_unique<Engine::Impl>(config, target, device, tokenizer,
+                                             std::move(proposers), std::move(times));
   FT_RETURN_IF_ERROR(CheckPlan(config.plan, impl->bounds));
   return std::make_unique<Engine>(std::move(impl));
 }
@@ -190,7 +192,7 @@ EngineLimits Engine::limits() const {
           .queue = config.max_waiting,
           .lookahead = config.max_lookahead,
           .cache_budget = config.max_cache_budget,
-          .knee_rows = config.times.knee_rows};
+          .knee_rows = impl_->times.knee_rows};
 }
 
 PlanOptions Engine::plan() const {
@@ -234,6 +236,7 @@ Status Engine::CheckIdle() const {
 }
 
 const EngineConfig& ConfigOf(const Engine& engine) { return engine.impl().options; }
+const MeasuredTimes& TimesOf(const Engine& engine) { return engine.impl().times; }
 const TapShape& TapsOf(const Engine& engine) { return engine.impl().kept.of_first; }
 EngineKv KvOf(Engine& engine) {
   Engine::Impl& impl = engine.impl();
@@ -245,25 +248,25 @@ void ForcePreemption(Engine& engine) {
 }
 
 Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_device,
-                   const Tokenizer* target_tokenizer, Proposers proposers)
+                   const Tokenizer* target_tokenizer, Proposers proposers, MeasuredTimes measured)
     : options(config),
+      times(std::move(measured)),
       device(target_device),
       tokenizer(target_tokenizer),
       eos(target->config().eos),
-      bounds{
-          .vocabulary = target->config().vocabulary,
-          .max_context = config.max_context,
-          .has_tokenizer = tokenizer != nullptr,
-          .adapters = target->adapters(),
-          .max_lookahead = config.max_lookahead,
-          .max_nodes = config.max_nodes,
-          .max_cache_budget = config.max_cache_budget,
-          .knows_row_times = config.times.knee_rows > 0 && !config.times.row_times.rows().empty()},
+      bounds{.vocabulary = target->config().vocabulary,
+             .max_context = config.max_context,
+             .has_tokenizer = tokenizer != nullptr,
+             .adapters = target->adapters(),
+             .max_lookahead = config.max_lookahead,
+             .max_nodes = config.max_nodes,
+             .max_cache_budget = config.max_cache_budget,
+             .knows_row_times = times.knee_rows > 0 && !times.row_times.rows().empty()},
       inbox(config.max_batch + config.max_waiting),
       scheduler(RoomOf(config, target->config()), config.prefix_cache, config.max_batch),
       kept(proposers.taps, config.kept, config.judge.get()),
       target_pass(target, scheduler.kv(), kept.all, config.max_batch, config.prefill_chunk),
-      drafters(std::move(proposers.before), RetrievalBudget(config.times, config.max_nodes),
+      drafters(std::move(proposers.before), RetrievalBudget(times, config.max_nodes),
                target_pass.taps(), kept.parts, bounds.vocabulary, config.max_batch,
                {.store = target_pass.memory().store, .cache = &scheduler.kv()}),
       verifier(&target->backend(), bounds.vocabulary, config.script, config.lossy,
@@ -278,7 +281,7 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
     ahead.emplace(std::move(proposers.speculator), target_pass.taps(),
                   kept.parts[DrafterId::kModel]);
   }
-  if (config.planner.has_value()) planning.emplace(config.times.costs, *config.planner);
+  if (config.planner.has_value()) planning.emplace(times.costs, *config.planner);
   for (const Mode mode : kModes) {
     if (Offers(mode)) bounds.offered.push_back(mode);
   }

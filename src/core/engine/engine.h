@@ -73,7 +73,6 @@ struct EngineConfig {
   int max_context = 0;         ///< Tokens per sequence; 0: the model's limit.
   std::int64_t kv_tokens = 0;  ///< KV slots; 0: max_batch sequences of max_context.
   bool prefix_cache = true;
-  MeasuredTimes times;  ///< MakeEngine measures what it needs of those that are not known.
   std::vector<DrafterId> stages;    ///< As EngineOptions::stages.
   std::vector<DrafterId> ensemble;  ///< As EngineOptions::ensemble.
   /// How sequences that sample are verified; at temperature 0 both ways emit the same.
@@ -106,12 +105,17 @@ struct Proposers {
 };
 
 /// An engine (foretoken/engine.h) of parts that were made elsewhere. `target`, its `device` and
-/// `tokenizer` (may be null: no text, no stop strings) outlive it.
+/// `tokenizer` (may be null: no text, no stop strings) outlive it. `times` say how
+/// long its passes take, as far as that was measured.
 Result<std::unique_ptr<Engine>> CreateEngine(EngineConfig config, Model* target, Device* device,
-                                             const Tokenizer* tokenizer, Proposers proposers);
+                                             const Tokenizer* tokenizer, Proposers proposers,
+                                             MeasuredTimes times = {});
 
 /// What the engine was made with, complete.
 const EngineConfig& ConfigOf(const Engine& engine);
+
+/// The times that the engine was created with.
+const MeasuredTimes& TimesOf(const Engine& engine);
 
 /// What its target's passes keep for its first draft and, behind that, EngineConfig::kept.
 const TapShape& TapsOf(const Engine& engine);

@@ -83,7 +83,7 @@ Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
     }
     config.speculator_delay_us = study->speculator_delay_us;
     measuring.sweeps = study->measuring_sweeps;
-    if (study->measured_with != nullptr) config.times = ConfigOf(*study->measured_with).times;
+    if (study->measured_with != nullptr) measuring.known = TimesOf(*study->measured_with);
   }
   LoadedModel& loaded = target->loaded();
   std::vector<DraftOptions> drafts = {options.draft};

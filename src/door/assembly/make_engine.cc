@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/draft/registry.h"
 #include "core/engine/draft_exchange.h"
@@ -348,17 +349,16 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
                            .most_rows = options.max_batch * (1 + options.max_lookahead),
                            .sweeps = measuring.sweeps};
   const TimesCache cache(measuring.kept_in, models, needed);
-  if (const auto kept = cache.Read(); kept.has_value()) {
-    options.times = *kept;
-  } else {
-    options.times = MeasureTimes(models, needed, options.times);
-    cache.Write(options.times);
+  std::optional<MeasuredTimes> times = cache.Read();
+  if (!times.has_value()) {
+    times = MeasureTimes(models, needed, measuring.known);
+    cache.Write(*times);
   }
   if (Contains(offered, kStagedMode)) {
     // Until it is seen how much the draft is helped, as if it were not.
     const DrafterId first = members[kStagedMode.drafter].front();
-    const DraftTimes& alone = options.times.costs.drafts[first];
-    options.times.costs.drafts[kStagedMode.drafter] = {
+    const DraftTimes& alone = times->costs.drafts[first];
+    times->costs.drafts[kStagedMode.drafter] = {
         .apart = {}, .on_target = alone.on_target, .pass = alone.pass, .tokens_of = first};
   }
   options.when_closed = [cache](const CostModel& learned, std::int64_t rounds) {
@@ -367,7 +367,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   FT_ASSIGN_OR_RETURN(Proposers proposers,
                       MakeProposers(offered, members, options, *target, std::move(drafts), setups));
   return CreateEngine(options, target->model.get(), target->device.get(), target->tokenizer.get(),
-                      std::move(proposers));
+                      std::move(proposers), *std::move(times));
 }
 
 Result<std::shared_ptr<LoadedModel>> LoadDraftApart(LoadedModel* target,

@@ -15,7 +15,9 @@ namespace foretoken {
 struct Measuring {
   int sweeps = 1;  ///< How often each point is measured; more where noise matters.
   /// Where times are kept between runs (TimesCache); empty: nowhere.
-  std::filesystem::path kept_in;
+  std::filesystem::path kept_in = {};
+  /// Parts that are not empty are not measured again; times that `kept_in` has count more.
+  MeasuredTimes known = {};
 };
 
 /// An engine over a loaded target that offers `modes`; the first one is that of requests without a

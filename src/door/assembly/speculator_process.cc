@@ -13,6 +13,7 @@
 #include "core/transport/thread_host.h"
 #include "door/assembly/fit_draft.h"
 #include "door/assembly/open_draft.h"
+#include "door/assembly/speculator_setup.h"
 
 namespace foretoken {
 namespace {
@@ -29,39 +30,14 @@ Status Serve(const LoadedModel& draft, Channel& channel, const std::atomic<bool>
       const_cast<std::atomic<bool>*>(&stop));
 }
 
-std::vector<std::string> SpeculatorCommand(const DraftOptions& setup, const std::string& target) {
-  std::vector<std::string> command = {setup.executable, "speculator"};
-  if (setup.source.path.empty()) {
-    command.insert(command.end(), {"--synthetic", setup.source.synthetic});
-  } else {
-    command.insert(command.end(), {"--draft", setup.source.path});
-    if (!setup.source.weights.empty()) {
-      command.insert(command.end(), {"--weights", setup.source.weights});
-    }
-    command.insert(command.end(), {"--context", std::to_string(setup.source.context)});
-    if (!setup.source.own_drafter.empty()) {
-      command.insert(command.end(), {"--own-drafter", setup.source.own_drafter});
-    }
-  }
-  const DraftVocabulary& says = setup.source.draft_vocabulary;
-  if (!says.ranking.empty()) command.insert(command.end(), {"--ranking", says.ranking});
-  if (says.most > 0) command.insert(command.end(), {"--most", std::to_string(says.most)});
-  if (!target.empty()) command.insert(command.end(), {"--target", target});
-  const std::string precision(setup.precision ? PrecisionName(*setup.precision) : "auto");
-  const std::string kv(setup.kv ? KvFormatName(*setup.kv) : "auto");
-  command.insert(command.end(),
-                 {"--cores", FormatCores(setup.cores), "--precision", precision, "--kv", kv});
-  if (setup.window) {
-    command.insert(command.end(), {"--window", std::to_string(setup.window->positions), "--anchors",
-                                   std::to_string(setup.window->anchors)});
-  }
-  return command;
-}
-
 Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftOptions& setup,
                                                   SpeculatorDraft draft) {
   const std::string place = "on cores " + FormatCores(setup.cores);
-  if (setup.process) return ProcessHost::Start(SpeculatorCommand(setup, draft.target), place);
+  if (setup.process) {
+    return ProcessHost::Start(
+        {setup.executable, "speculator", "--setup", WriteSpeculatorSetup({setup, draft.target})},
+        place);
+  }
   return ThreadHost::Start(
       [draft = std::move(draft.loaded)](Channel& channel, const std::atomic<bool>& stop) {
         (void)Serve(*draft, channel, stop);  // Why not, the engine's side says too.
@@ -70,23 +46,24 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftOptions& setup,
 }
 
 // The draft of a process, as the engine's own process would load it.
-Result<std::unique_ptr<LoadedModel>> LoadProcessDraft(const SpeculatorProcessOptions& options,
-                                                      std::shared_ptr<Device> device) {
+Result<std::unique_ptr<LoadedModel>> LoadProcessDraft(const SpeculatorSetup& setup) {
+  const auto& [options, target_path] = setup;
   const auto load = [&](const Result<OpenedModel>& draft) -> Result<std::unique_ptr<LoadedModel>> {
     if (!draft.ok()) return draft.error();
-    return LoadModel(*draft, std::move(device), NumericsFor(*draft, options.precision, options.kv));
+    return LoadModel(*draft, std::make_shared<Device>(options.cores),
+                     NumericsFor(*draft, options.precision, options.kv));
   };
-  if (options.target.empty()) {
-    FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenModel(options.draft));
+  if (target_path.empty()) {
+    FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenModel(options.source));
     const ModelConfig alike = draft.config;  // The target's, of random weights too.
     FT_ASSIGN_OR_RETURN(draft, LimitDraft(alike, draft.tokenizer.get(), std::move(draft)));
     if (!options.window) return load(std::move(draft));
     return load(LimitWindow(*options.window, std::move(draft)));
   }
-  FT_ASSIGN_OR_RETURN(const OpenedModel target, OpenModel({.path = options.target}));
+  FT_ASSIGN_OR_RETURN(const OpenedModel target, OpenModel({.path = target_path}));
   return load(
-      OpenDraftFor({.config = target.config, .tokenizer = target.tokenizer, .path = options.target},
-                   options.draft, /*by_text=*/false, options.window));
+      OpenDraftFor({.config = target.config, .tokenizer = target.tokenizer, .path = target_path},
+                   options.source, /*by_text=*/false, options.window));
 }
 
 }  // namespace
@@ -107,13 +84,13 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftOptions& se
   return client;
 }
 
-Status RunSpeculatorProcess(const SpeculatorProcessOptions& options,
-                            std::shared_ptr<Device> device) {
+Status RunSpeculatorProcess(std::string_view setup, int memory_fd) {
   // The engine's end is ours: without it nobody would read what we write.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGINT, SIG_IGN);  // Ctrl-C is for the program that the user sees.
-  FT_ASSIGN_OR_RETURN(const auto memory, ChannelMemory::Attach(options.memory_fd));
-  FT_ASSIGN_OR_RETURN(const auto draft, LoadProcessDraft(options, std::move(device)));
+  FT_ASSIGN_OR_RETURN(const SpeculatorSetup read, ReadSpeculatorSetup(setup));
+  FT_ASSIGN_OR_RETURN(const auto memory, ChannelMemory::Attach(memory_fd));
+  FT_ASSIGN_OR_RETURN(const auto draft, LoadProcessDraft(read));
   RingChannel channel(memory->to_engine(), memory->to_speculator());
   const std::atomic<bool> never = false;
   return Serve(*draft, channel, never);

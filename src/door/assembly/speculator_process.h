@@ -1,8 +1,8 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "core/ssd/messages.h"
@@ -16,8 +16,7 @@ namespace foretoken {
 struct SpeculatorDraft {
   ModelIdentity identity;               ///< Which it must have loaded.
   std::shared_ptr<LoadedModel> loaded;  ///< Needed in a thread; a process loads it itself.
-  /// Path of the target's files, where the draft is to be fitted to its tokens; else empty.
-  std::string target;
+  std::string target;                   ///< As SpeculatorSetup::target.
 };
 
 /// Starts a speculator on the draft's cores, in a thread of this process or, where `setup` says so,
@@ -27,19 +26,9 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftOptions& se
                                                           const ConfigureMessage& limits,
                                                           const LogSink& log = {});
 
-/// What a speculator's process is told on its command line.
-struct SpeculatorProcessOptions {
-  ModelSource draft;
-  std::string target;  ///< As SpeculatorDraft::target.
-  std::optional<Precision> precision;
-  std::optional<KvFormat> kv;
-  std::optional<DraftWindow> window;  ///< DraftOptions::window
-  int memory_fd = -1;                 ///< File descriptor of the memory shared with the engine.
-};
-
 /// The main loop of a speculator process (`foretoken speculator`, started by the engine itself):
-/// loads the draft, serves the shared memory, returns at shutdown.
-Status RunSpeculatorProcess(const SpeculatorProcessOptions& options,
-                            std::shared_ptr<Device> device);
+/// loads the draft of a `setup` that WriteSpeculatorSetup wrote, serves the memory that it shares
+/// with the engine under the file descriptor `memory_fd`, and returns at shutdown.
+Status RunSpeculatorProcess(std::string_view setup, int memory_fd);
 
 }  // namespace foretoken
