@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/engine/stop_text.h"
 #include "core/kv/kv_cache.h"
 #include "core/planner/observations.h"
 #include "core/sampling/history.h"
@@ -16,28 +17,6 @@
 #include "foretoken/types.h"
 
 namespace foretoken {
-
-/// Finds stop strings in text that comes in pieces, and holds back the end of the text as long as
-/// it may still become one.
-class StopText {
- public:
-  explicit StopText(std::vector<std::string> stops) : stops_(std::move(stops)) {}
-
-  /// Adds a piece. Appends to `out` what is now certain to be shown; returns true when a stop
-  /// string is complete, everything from its first byte on being dropped.
-  bool Push(std::string_view piece, std::string* out);
-
-  /// Appends what is still held back: the text ends here.
-  void Flush(std::string* out);
-
-  /// Which stop string is complete; -1: none yet.
-  int found() const { return found_; }
-
- private:
-  std::vector<std::string> stops_;
-  std::string held_;
-  int found_ = -1;
-};
 
 /// One request in flight: its tokens, its KV on the target, and the proposal to be verified next.
 /// In steady state all tokens but the last are computed. Owned by the scheduler.

@@ -1,4 +1,4 @@
-#include "core/engine/sequence.h"
+#include "core/engine/stop_text.h"
 
 #include <gtest/gtest.h>
 
