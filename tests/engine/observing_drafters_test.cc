@@ -127,9 +127,12 @@ TEST(Lookahead, RequestsMayShapeTheirWindows) {
                               .plan = plan,
                               .listener = &collector});
   };
-  const auto small = submit({.mode = kLookaheadMode, .lookahead = 2, .window = 2, .guesses = 1});
-  const auto large = submit({.mode = kLookaheadMode, .lookahead = 6, .window = 5, .guesses = 5});
-  const auto refused = submit({.mode = kLookaheadMode, .window = 6, .guesses = 5});
+  const auto small = submit(
+      {.mode = kLookaheadMode, .lookahead = 2, .lookahead_window = 2, .lookahead_guesses = 1});
+  const auto large = submit(
+      {.mode = kLookaheadMode, .lookahead = 6, .lookahead_window = 5, .lookahead_guesses = 5});
+  const auto refused =
+      submit({.mode = kLookaheadMode, .lookahead_window = 6, .lookahead_guesses = 5});
   ASSERT_TRUE(small.ok() && large.ok());
   EXPECT_EQ(refused.error().message,
             "mode lookahead proposes (W + G) K = (6 + 5) x 6 = 66 tokens, more than 63: give a "

@@ -139,8 +139,8 @@ TEST(OpenAi, SpeculationIsAWish) {
   EXPECT_EQ(request.speculation->tree_width, 2);
   const ApiRequest window =
       GoodChat(R"("speculative":{"mode":"lookahead","lookahead_window":4,"lookahead_guesses":3})");
-  EXPECT_EQ(window.speculation->window, 4);
-  EXPECT_EQ(window.speculation->guesses, 3);
+  EXPECT_EQ(window.speculation->lookahead_window, 4);
+  EXPECT_EQ(window.speculation->lookahead_guesses, 3);
   EXPECT_EQ(GoodChat(R"("speculative":{"off":true})").speculation->mode, Mode::kAr);
   EXPECT_FALSE(GoodChat(R"("speculative":{"off":false})").speculation->mode.has_value());
   EXPECT_THAT(GoodChat(R"("speculative":{"fanout":5})").speculation->fanout->counts,
