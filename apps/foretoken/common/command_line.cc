@@ -132,11 +132,9 @@ FORETOKEN_OPTION_OF(std::vector<double>);
 AddedOption OptionGroup::operator()(const char* names,
                                     std::function<Status(const std::string&)> read,
                                     const char* type, const std::string& help) const {
-  const auto take = [read = std::move(read)](const std::string& text) {
+  const auto take = [read = std::move(read), names](const std::string& text) {
     const Status status = read(text);
-    if (!status.ok()) {
-      throw CLI::ValidationError(status.error().message, CLI::ExitCodes::ValidationError);
-    }
+    if (!status.ok()) throw CLI::ValidationError(names, status.error().message);
   };
   return app_->add_option_function<std::string>(names, take, help)->type_name(type)->group(name_);
 }

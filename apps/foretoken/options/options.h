@@ -186,9 +186,8 @@ struct SpeculationOptions {
   Result<LossyRule> ParseLossyRule() const;
 };
 
-/// "3" or "uniform:3", "uniform", "geometric", "planned", or F_0,..,F_K; `option` names it in
-/// errors.
-Result<Fanout> ParseFanout(std::string_view option, std::string_view text);
+/// "3" or "uniform:3", "uniform", "geometric", "planned", or F_0,..,F_K.
+Result<Fanout> ParseFanout(std::string_view text);
 
 /// The drafters of "draft,ngram", in that order; `option` names it in errors.
 Result<std::vector<DrafterId>> ParseDrafterIds(std::string_view option, std::string_view text);

@@ -171,15 +171,14 @@ std::string RefusalOf(const std::string& flags) {
 }
 
 TEST(Options, Fanouts) {
-  EXPECT_EQ(ParseFanout("--fanout", "geometric")->rule, FanoutRule::kGeometric);
-  EXPECT_EQ(ParseFanout("--fanout", "planned")->rule, FanoutRule::kPlanned);
-  EXPECT_EQ(ParseFanout("--fanout", "uniform")->rule, FanoutRule::kUniform);
-  EXPECT_THAT(ParseFanout("--fanout", "uniform:4")->counts, ElementsAre(4));
-  EXPECT_THAT(ParseFanout("--fanout", "4,0,2")->counts, ElementsAre(4, 0, 2));
+  EXPECT_EQ(ParseFanout("geometric")->rule, FanoutRule::kGeometric);
+  EXPECT_EQ(ParseFanout("planned")->rule, FanoutRule::kPlanned);
+  EXPECT_EQ(ParseFanout("uniform")->rule, FanoutRule::kUniform);
+  EXPECT_THAT(ParseFanout("uniform:4")->counts, ElementsAre(4));
+  EXPECT_THAT(ParseFanout("4,0,2")->counts, ElementsAre(4, 0, 2));
   for (const char* text :
        {"", "0", "16", "uniform:0", "uniform:1,2", "3,x", "1,16", "flat", "uniform:"}) {
-    EXPECT_THAT(ParseFanout("--fanout", text).error().message, HasSubstr("is not a fan-out"))
-        << text;
+    EXPECT_THAT(ParseFanout(text).error().message, HasSubstr("is not a fan-out")) << text;
   }
 }
 

@@ -19,8 +19,8 @@ int FanoutOf(std::string_view text, int least) {
   return ParseNumber(text, &fanout) && fanout >= least && fanout <= kMaxFanout ? fanout : -1;
 }
 
-Result<Fanout> ParseValue(const PlanField<Fanout>& field, std::string_view text) {
-  return ParseFanout(field.flags, text);
+Result<Fanout> ParseValue(const PlanField<Fanout>&, std::string_view text) {
+  return ParseFanout(text);
 }
 
 // A number that may have a name.
@@ -30,8 +30,8 @@ Result<int> ParseValue(const PlanField<int>& field, std::string_view text) {
   if (word != words.end()) return static_cast<int>(-1 - (word - words.begin()));
   int number = 0;
   if (ParseNumber(text, &number) && number >= field.least && number <= field.most) return number;
-  return InvalidInput(fmt::format("{} '{}' is neither {} nor a number from {} to {}", field.flags,
-                                  text, fmt::join(words, " nor "), field.least, field.most));
+  return InvalidInput(fmt::format("'{}' is neither {} nor a number from {} to {}", text,
+                                  fmt::join(words, " nor "), field.least, field.most));
 }
 
 template <typename Value>
@@ -61,7 +61,7 @@ void AddField(const OptionGroup& add, const PlanField<Value>& field, PlanOptions
 
 }  // namespace
 
-Result<Fanout> ParseFanout(std::string_view option, std::string_view text) {
+Result<Fanout> ParseFanout(std::string_view text) {
   if (text == "uniform") return Fanout{FanoutRule::kUniform, {}};
   if (text == "geometric") return Fanout{FanoutRule::kGeometric, {}};
   if (text == "planned") return Fanout{FanoutRule::kPlanned, {}};
@@ -74,9 +74,9 @@ Result<Fanout> ParseFanout(std::string_view option, std::string_view text) {
   const bool bad = std::ranges::find(choice.counts, -1) != choice.counts.end();
   if (choice.counts.empty() || bad || (uniform && choice.counts.size() > 1)) {
     return InvalidInput(
-        fmt::format("{} '{}' is not a fan-out: write uniform:N with N from 1 to {}, uniform, "
+        fmt::format("'{}' is not a fan-out: write uniform:N with N from 1 to {}, uniform, "
                     "geometric, planned, or one number for every outcome node, like 4,3,3,2",
-                    option, text, kMaxFanout));
+                    text, kMaxFanout));
   }
   return choice;
 }
