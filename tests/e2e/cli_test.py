@@ -610,7 +610,9 @@ class Settings(CliTest):
         self.refuse("serve", environment={"FORETOKEN_MAX_BODY": "0"},
                     saying="FORETOKEN_MAX_BODY: --max-body")
         self.refuse("run", "x", environment={"FORETOKEN_FANOUT": "flat"},
-                    saying="(FORETOKEN_FANOUT sets it)")
+                    saying="FORETOKEN_FANOUT: --fanout: 'flat' is not a fan-out")
+        self.refuse("run", "x", environment={"FORETOKEN_STAGES": "drift"},
+                    saying="(FORETOKEN_STAGES sets it)")
         self.assertIn("FORETOKEN_TEMPP names no option",
                       self.succeed("inspect", environment={"FORETOKEN_TEMPP": "1"}).stderr)
 
