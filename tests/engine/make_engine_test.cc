@@ -80,8 +80,8 @@ TEST(NeedsRowTimes, WhereRetrievalProposesByPrice) {
   const std::array ar = {Mode::kAr};
   EXPECT_TRUE(NeedsRowTimes(sssd, {.speculation_length = kAutoSpeculationLength}));
   EXPECT_FALSE(NeedsRowTimes(ar, {.speculation_length = kAutoSpeculationLength}));
-  EXPECT_FALSE(NeedsRowTimes(sssd, {.speculation_length = 0}));
-  EXPECT_TRUE(NeedsRowTimes(ssd, {.speculation_length = 0, .fallback = Fallback::kRetrieval}));
+  EXPECT_FALSE(NeedsRowTimes(sssd, {}));
+  EXPECT_TRUE(NeedsRowTimes(ssd, {.fallback = Fallback::kRetrieval}));
   EXPECT_FALSE(NeedsRowTimes(ssd, {.speculation_length = 8, .fallback = Fallback::kRetrieval}));
 }
 

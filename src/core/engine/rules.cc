@@ -122,7 +122,7 @@ Status ShapeCache(const PlanOptions& options, FieldSpelling spell, SpeculationPl
 
 Status ShapeProposals(const PlanOptions& options, FieldSpelling spell, SpeculationPlan* plan) {
   if (options.tree_width) plan->tree_width = *options.tree_width;
-  if (options.tree_nodes) plan->max_nodes = *options.tree_nodes;
+  if (options.tree_nodes) plan->max_nodes = options.tree_nodes;
   if (options.fallback) plan->fallback = *options.fallback;
   if (options.fanout || options.fanout_after_fallback || options.cache_budget) {
     FT_RETURN_IF_ERROR(ShapeCache(options, spell, plan));
@@ -219,7 +219,7 @@ Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const Speculati
           CheckRange(spell("lookahead"), *options.lookahead, 1, kMaxProposal, "lookahead"));
     }
     plan.lookahead = *options.lookahead;
-    plan.speculation_length = 0;  // The caller's own number counts.
+    plan.speculation_length.reset();  // The caller's own number counts.
   }
   if (options.ssd_preset) {
     plan = PresetPlan(*options.ssd_preset, plan.lookahead);
@@ -236,7 +236,7 @@ Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const Speculati
   FT_RETURN_IF_ERROR(set(options.window, "lookahead_window", &plan.window));
   FT_RETURN_IF_ERROR(set(options.guesses, "lookahead_guesses", &plan.guesses));
   if (options.mode) plan.mode = *options.mode;
-  if (options.speculation_length) plan.speculation_length = *options.speculation_length;
+  if (options.speculation_length) plan.speculation_length = options.speculation_length;
   if (options.saguaro_c) plan.saguaro_c = *options.saguaro_c;
   if (options.cache_order) plan.cache_order = *options.cache_order;
   return plan;
@@ -397,7 +397,7 @@ Status CheckRequest(const Request& request, const RequestBounds& bounds) {
 
 SpeculationPlan FitTree(SpeculationPlan plan, const RequestBounds& bounds) {
   // The likeliest nodes come first, so a smaller tree is the best of its size.
-  if (plan.tree_width > 1 && plan.max_nodes == 0) {
+  if (plan.tree_width > 1 && !plan.max_nodes.has_value()) {
     plan.max_nodes = std::min(plan.nodes(), bounds.max_nodes);
   }
   return plan;
@@ -415,10 +415,14 @@ Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds) {
   if (HasWindow(plan.mode)) {
     FT_RETURN_IF_ERROR(CheckWindow(plan.window, plan.guesses, plan.lookahead, PlainSpelling));
   }
+  const bool retrieves = Retrieves(plan.mode) || plan.FallsBackOnRetrieval();
+  if (retrieves) {
+    FT_RETURN_IF_ERROR(CheckRange("the speculation length", plan.RetrievedNodes() + 1, 1,
+                                  kMaxProposal + 1, "speculation_length"));
+  }
   FT_RETURN_IF_ERROR(CheckRange("the number of proposal nodes", plan.nodes(), 1, bounds.max_nodes,
                                 plan.tree_width > 1 ? "tree_width" : "lookahead"));
-  const bool retrieves = Retrieves(plan.mode) || plan.FallsBackOnRetrieval();
-  if (retrieves && plan.speculation_length < 0 && !bounds.knows_row_times) {
+  if (retrieves && plan.measures_length() && !bounds.knows_row_times) {
     return InvalidInput("speculation length auto or knee needs the target's passes to be measured",
                         "speculation_length");
   }

@@ -132,6 +132,7 @@ TEST(PlanRules, AnEngineFollowsWhatItOffersWithinItsBounds) {
   EXPECT_EQ(field({.mode = Mode::kNgram, .lookahead = 0}), "lookahead");
   EXPECT_EQ(field({.mode = Mode::kNgram, .lookahead = 7}), "lookahead");
   EXPECT_EQ(field({.mode = Mode::kSsd, .lookahead = 3, .tree_width = 2}), "tree_width");
+  EXPECT_EQ(field({.mode = Mode::kSssd, .speculation_length = 0}), "speculation_length");
   EXPECT_EQ(field({.mode = Mode::kSsd, .saguaro_c = 1.5F}), "saguaro_c");
   EXPECT_EQ(field({.mode = Mode::kSsd, .fanout = FanoutRule::kPlanned}), "fanout");
   EXPECT_EQ(field({.mode = Mode::kSsd, .fallback = Fallback::kAuto}), "fallback");

@@ -307,8 +307,8 @@ bool NeedsRowTimes(std::span<const Mode> offered, const SpeculationPlan& plan) {
   if (std::ranges::any_of(offered, &Mode::planned)) return true;  // It plans what rows are worth.
   const bool falls_back = std::ranges::any_of(offered, &Mode::during) &&
                           (plan.fallback == Fallback::kRetrieval || Contains(offered, Mode::kSssd));
-  if (plan.speculation_length == 0) return falls_back;
-  return plan.speculation_length < 0 && (falls_back || std::ranges::any_of(offered, Retrieves));
+  if (!plan.speculation_length.has_value()) return falls_back;
+  return plan.measures_length() && (falls_back || std::ranges::any_of(offered, Retrieves));
 }
 
 Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const EngineConfig& wanted,
