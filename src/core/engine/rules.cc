@@ -285,54 +285,47 @@ SpeculationPlan CompletePlan(SpeculationPlan plan) {
   return plan;
 }
 
-EngineConfig CompleteOptions(EngineConfig options, const ModelConfig& target) {
-  options.plan = CompletePlan(options.plan);
-  if (options.max_lookahead == 0) options.max_lookahead = options.plan.lookahead;
-  if (options.max_nodes == 0) {
-    options.max_nodes =
-        std::max({options.plan.nodes(), options.plan.RetrievedNodes(), options.max_lookahead});
-    if (options.plan.fallback == Fallback::kRetrieval) {  // Also of requests with mode ssd.
-      options.max_nodes = std::max(options.max_nodes, kMaxAutoSpeculationLength - 1);
-    }
+EngineSizes SizesFor(const EngineConfig& config, const ModelConfig& target) {
+  const SpeculationPlan plan = CompletePlan(config.plan);
+  EngineSizes sizes;
+  sizes.lookahead = config.max_lookahead.value_or(plan.lookahead);
+  int nodes = std::max({plan.nodes(), plan.RetrievedNodes(), sizes.lookahead});
+  if (plan.fallback == Fallback::kRetrieval) {  // Also of requests with mode ssd.
+    nodes = std::max(nodes, kMaxAutoSpeculationLength - 1);
   }
-  if (options.max_cache_budget == 0) {
-    // A shape counts the nodes of a chain; in a tree there are as many more branches as nodes.
-    const int budget =
-        std::max(options.plan.primary.budget(), options.plan.after_fallback.budget());
-    const int nodes = options.plan.nodes() + 1;
-    options.max_cache_budget =
-        std::min(budget * std::max(1, nodes / (options.plan.lookahead + 1)), kMaxCacheBudget);
-  }
-  if (options.max_context == 0) options.max_context = target.max_positions;
-  options.max_context = std::min(options.max_context, target.max_positions);
-  if (options.kv_tokens == 0) {
-    options.kv_tokens = BlocksFor(options.max_context + 1) * kBlockSize * options.max_batch;
-  }
-  return options;
+  sizes.nodes = config.max_nodes.value_or(nodes);
+  // A shape counts the nodes of a chain; in a tree there are as many more branches as nodes.
+  const int widening = std::max(1, (plan.nodes() + 1) / (plan.lookahead + 1));
+  const int budget = std::max(plan.primary.budget(), plan.after_fallback.budget()) * widening;
+  sizes.cache_budget = config.max_cache_budget.value_or(std::min(budget, kMaxCacheBudget));
+  sizes.context = std::min(config.max_context.value_or(target.max_positions), target.max_positions);
+  sizes.kv_tokens =
+      config.kv_tokens.value_or(BlocksFor(sizes.context + 1) * kBlockSize * config.max_batch);
+  return sizes;
 }
 
-Status ValidateOptions(const EngineConfig& options) {
-  FT_RETURN_IF_ERROR(CheckRange("the largest lookahead", options.max_lookahead, 1, kMaxProposal));
-  FT_RETURN_IF_ERROR(CheckRange("the largest proposal", options.max_nodes, 1, kMaxProposal));
+Status ValidateConfig(const EngineConfig& config, const EngineSizes& sizes) {
+  FT_RETURN_IF_ERROR(CheckRange("the largest lookahead", sizes.lookahead, 1, kMaxProposal));
+  FT_RETURN_IF_ERROR(CheckRange("the largest proposal", sizes.nodes, 1, kMaxProposal));
   FT_RETURN_IF_ERROR(
-      CheckRange("the largest cache budget", options.max_cache_budget, 1, kMaxCacheBudget));
-  FT_RETURN_IF_ERROR(CheckRange("the batch size", options.max_batch, 1, 256));
-  FT_RETURN_IF_ERROR(CheckRange("the prefill chunk", options.prefill_chunk, 1, 8192));
-  FT_RETURN_IF_ERROR(CheckRange("the context", options.max_context, 2, 1 << 24));
-  FT_RETURN_IF_ERROR(CheckLossyRule(options.lossy));
-  if (options.lossy.kind != Lossy::kNone && options.verification == Verification::kRejection) {
+      CheckRange("the largest cache budget", sizes.cache_budget, 1, kMaxCacheBudget));
+  FT_RETURN_IF_ERROR(CheckRange("the batch size", config.max_batch, 1, 256));
+  FT_RETURN_IF_ERROR(CheckRange("the prefill chunk", config.prefill_chunk, 1, 8192));
+  FT_RETURN_IF_ERROR(CheckRange("the context", sizes.context, 2, 1 << 24));
+  FT_RETURN_IF_ERROR(CheckLossyRule(config.lossy));
+  if (config.lossy.kind != Lossy::kNone && config.verification == Verification::kRejection) {
     return InvalidInput(
         "rejection verification keeps the model's distribution, which a lossy rule gives up: give "
         "one of them",
         "lossy");
   }
-  if (options.lossy.kind != Lossy::kNone && options.script.has_value()) {
+  if (config.lossy.kind != Lossy::kNone && config.script.has_value()) {
     return InvalidInput("a script says what is accepted, so no lossy rule can: give one of them",
                         "lossy");
   }
-  if (BlocksFor(options.kv_tokens) < BlocksFor(options.max_context)) {
+  if (BlocksFor(sizes.kv_tokens) < BlocksFor(sizes.context)) {
     return InvalidInput(fmt::format("{} KV slots cannot hold one sequence of {} tokens",
-                                    options.kv_tokens, options.max_context));
+                                    sizes.kv_tokens, sizes.context));
   }
   return {};
 }
