@@ -166,19 +166,20 @@ std::vector<std::string> BundledHeads();
 struct SpeculationOptions {
   static constexpr int kDefaultLookahead = 6;
 
-  int lookahead = 0;                  ///< K; 0: kDefaultLookahead. Mode auto: at most this.
+  /// K; left out: kDefaultLookahead. Mode auto: at most this.
+  std::optional<int> lookahead;
   std::string fanout;                 ///< As ParseFanout reads it; empty: kDefaultFanout.
   std::string fanout_after_fallback;  ///< Empty: as `fanout`.
-  int cache_budget = 0;               ///< B, in branches; 0: as the fan-out says.
+  std::optional<int> cache_budget;    ///< B, in branches; left out: as the fan-out says.
   std::string fallback;               ///< Empty: jit.
   std::string speculation_length;     ///< Empty: lookahead + 1.
   int tree_width = 1;
-  int tree_nodes = 0;      ///< 0: kDefaultTreeNodes.
-  int window = 0;          ///< W of mode lookahead; 0: 5, as G.
-  int guesses = 0;         ///< G of mode lookahead.
-  std::string ssd_preset;  ///< In place of fan-out, fallback and tree; empty: these.
-  std::string stages;      ///< Names of drafters; empty: as EngineOptions says.
-  std::string ensemble;    ///< Names of drafters; empty: as EngineOptions says.
+  std::optional<int> tree_nodes;  ///< Left out: kDefaultTreeNodes.
+  std::optional<int> window;      ///< W of mode lookahead; left out: 5, as G.
+  std::optional<int> guesses;     ///< G of mode lookahead.
+  std::string ssd_preset;         ///< In place of fan-out, fallback and tree; empty: these.
+  std::string stages;             ///< Names of drafters; empty: as EngineOptions says.
+  std::string ensemble;           ///< Names of drafters; empty: as EngineOptions says.
   bool draft_process = false;
   std::string verification = "shared-noise";
   std::string lossy = "none";  ///< With numbers that count for one rule each.

@@ -84,17 +84,17 @@ Result<std::vector<DrafterId>> ParseDrafterIds(std::string_view option, std::str
 }
 
 int SpeculationOptions::MostLookahead() const {
-  return lookahead > 0 ? lookahead : std::max(kDefaultLookahead, kMaxPlannedLookahead);
+  return lookahead.value_or(std::max(kDefaultLookahead, kMaxPlannedLookahead));
 }
 
 Result<PlanOptions> SpeculationOptions::Parse() const {
   PlanOptions plan;
-  if (lookahead > 0) plan.lookahead = lookahead;
+  plan.lookahead = lookahead;
   if (tree_width > 1) plan.tree_width = tree_width;
-  if (tree_nodes > 0) plan.tree_nodes = tree_nodes;
-  if (window > 0) plan.window = window;
-  if (guesses > 0) plan.guesses = guesses;
-  if (cache_budget > 0) plan.cache_budget = cache_budget;
+  plan.tree_nodes = tree_nodes;
+  plan.window = window;
+  plan.guesses = guesses;
+  plan.cache_budget = cache_budget;
   if (saguaro_c != 1) plan.saguaro_c = saguaro_c;
   const auto fanout_of = [](std::string_view option) {
     return [option](std::string_view text) { return ParseFanout(option, text); };

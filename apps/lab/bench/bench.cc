@@ -37,8 +37,8 @@ struct Contestant {
 
 // As given; modes have defaults of their own.
 Json SpeculationJson(const SpeculationOptions& options) {
-  Json described = {{"lookahead", options.lookahead > 0 ? options.lookahead
-                                                        : SpeculationOptions::kDefaultLookahead},
+  const int lookahead = options.lookahead.value_or(SpeculationOptions::kDefaultLookahead);
+  Json described = {{"lookahead", lookahead},
                     {"verify", options.verification},
                     {"draft_process", options.draft_process}};
   if (options.is_lossy()) described["lossy"] = options.lossy;
@@ -47,12 +47,12 @@ Json SpeculationJson(const SpeculationOptions& options) {
     return described;
   }
   described["fanout"] = options.fanout.empty() ? "uniform:3" : options.fanout;
-  if (options.cache_budget > 0) described["cache_budget"] = options.cache_budget;
+  if (options.cache_budget) described["cache_budget"] = *options.cache_budget;
   described["fallback"] = options.fallback.empty() ? "jit" : options.fallback;
   described["tree_width"] = options.tree_width;
-  if (options.tree_nodes > 0) described["tree_nodes"] = options.tree_nodes;
-  if (options.window > 0) described["lookahead_window"] = options.window;
-  if (options.guesses > 0) described["lookahead_guesses"] = options.guesses;
+  if (options.tree_nodes) described["tree_nodes"] = *options.tree_nodes;
+  if (options.window) described["lookahead_window"] = *options.window;
+  if (options.guesses) described["lookahead_guesses"] = *options.guesses;
   if (options.saguaro_c != 1) described["saguaro_c"] = options.saguaro_c;
   if (!options.cache_order.empty()) described["cache_order"] = options.cache_order;
   return described;

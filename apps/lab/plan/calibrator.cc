@@ -94,12 +94,12 @@ class Calibrator {
                         options_.EngineFor(modes, cores_, /*batch=*/1, /*context=*/0));
     wanted.verification = verification;
     wanted.max_lookahead = options_.speculation.lookahead;
-    wanted.max_cache_budget = kMaxFanout * (options_.speculation.lookahead + 1);
+    wanted.max_cache_budget = kMaxFanout * (*options_.speculation.lookahead + 1);
     return OpenForStudy(target_, wanted, {.measuring_sweeps = kCalibrationSweeps});
   }
 
   void GiveTimeToSettle() {
-    const int K = options_.speculation.lookahead;
+    const int K = *options_.speculation.lookahead;
     const double rows = kMaxFanout * (K + 1) * static_cast<double>(K);
     const double passes = rows / kRowsPerDraftPass + K + 1;
     const double pass_us =
@@ -172,7 +172,7 @@ class Calibrator {
   }
 
   Status Measure() {
-    task_.lookahead = options_.speculation.lookahead;
+    task_.lookahead = *options_.speculation.lookahead;
     task_.stop = options_.generation.stop;
     task_.sampling = options_.generation.sampling;
     constexpr std::size_t kRunsPerTemperature = 3;

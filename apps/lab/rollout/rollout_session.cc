@@ -43,9 +43,9 @@ std::optional<TailPlan> TailOf(Mode mode, const std::optional<Mode>& tail_mode,
                                const RolloutOptions& options) {
   const SpeculationOptions& given = options.speculation;
   const Mode last = tail_mode.value_or(mode);
-  const bool fixed = given.lookahead > 0 || !given.speculation_length.empty();
+  const bool fixed = given.lookahead.has_value() || !given.speculation_length.empty();
   if (!tail_mode && (mode.planned() || fixed)) return std::nullopt;
-  const int full = given.lookahead > 0 ? given.lookahead : SpeculationOptions::kDefaultLookahead;
+  const int full = given.lookahead.value_or(SpeculationOptions::kDefaultLookahead);
   return TailPlan{.mode = last,
                   .rows = options.batch * (mode.drafts() ? full + 1 : 1),
                   .lookahead = std::max(full, kMaxPlannedLookahead),
