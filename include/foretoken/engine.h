@@ -67,33 +67,16 @@ struct EngineOptions {
   /// Loaded beside it, for modes sd2, sd3 and auto, which chooses among all. They draft between two
   /// passes of the target only; of these options cores, process and executable do not count.
   std::vector<DraftOptions> further_drafts;
-  /// The drafters of mode staged: the first one drafts for the target, each further one for the one
-  /// before it. Empty: all drafts that are loaded, then prompt lookup, and mode auto does without
-  /// staged.
-  std::vector<DrafterId> stages;
-  /// The drafters of mode ensemble, whose proposals become one tree. Empty: drafters of texts, and
-  /// where the mode is offered by its name and not by auto alone, all drafts that are loaded.
-  std::vector<DrafterId> ensemble;
-  Verification verification = Verification::kSharedNoise;
-  LossyRule lossy;  ///< Kind kNone unless output may differ from the model's.
-  /// The longest lookahead that a request may ask for; left out: as `plan`.
-  std::optional<int> max_lookahead;
-  /// The most branches of a speculation cache that a request may ask for; left out: as `plan`.
-  std::optional<int> max_cache_budget;
-  std::optional<int> max_context;         ///< Tokens per sequence; left out: the model's limit.
-  std::optional<std::int64_t> kv_tokens;  ///< Left out: max_batch sequences of max_context.
-  int max_batch = 16;                     ///< Sequences decoded together.
-  int max_waiting = 1024;                 ///< Requests queued beyond those; more are refused.
-  int prefill_chunk = 128;                ///< Prompt rows per pass, mixed with decoding rows.
-  bool prefix_cache = true;
+// Sizes, drafters that are made of others, verification and the log.
+#define FORETOKEN_ENGINE_FIELD(type, name, value) type name = value;
+#include "foretoken/engine_fields.inc"
+#undef FORETOKEN_ENGINE_FIELD
   /// The times that mode auto plans with are kept between runs, in the user's cache
   /// (foretoken/times in $XDG_CACHE_HOME, else ~/.cache), and so measured at the first start only.
   bool keep_times = false;
   /// The draft follows the traffic: begins as the last one of the folder that was better, else as
   /// `draft`, and becomes what a trainer makes of it where that drafts better.
   std::optional<LearningOptions> learning;
-  /// Told when the speculator is lost or was restarted, and where the draft has other tokens.
-  LogSink log;
 };
 
 /// What an engine has become.

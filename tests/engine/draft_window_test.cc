@@ -290,7 +290,7 @@ TEST_P(WindowedDraft, EveryTokenOfALongTextEqualsAr) {
   }
   EXPECT_GT(accepted, 0);
   const auto& kv_tokens = GetParam().config.kv_tokens;
-  EXPECT_EQ(preemptions > 0, kv_tokens > 0 && kv_tokens < 5 * 400);
+  EXPECT_EQ(preemptions > 0, kv_tokens.has_value() && kv_tokens < 5 * 400);
 }
 
 EngineConfig WithVerification(EngineConfig config, Verification verification) {

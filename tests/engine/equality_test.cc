@@ -264,7 +264,7 @@ TEST(EqualityUnder, ChangingPlans) {
   DraftOptions second;  // The target itself.
   second.source = {.path = BundledModel("demo-target"), .weights = "q4_0"};
   auto made = MakeEngine(
-      modes, {.max_lookahead = 8, .max_nodes = 31, .max_cache_budget = 60, .max_batch = 5},
+      modes, {.max_nodes = 31, .max_lookahead = 8, .max_cache_budget = 60, .max_batch = 5},
       BundledTarget(), std::array{BundledDraft(), second});
   ASSERT_TRUE(made.ok());
   Engine& engine = **made;

@@ -13,7 +13,6 @@
 
 #include "core/backend/device.h"
 #include "core/draft/registry.h"
-#include "core/engine/rules.h"
 #include "core/model/model_weights.h"
 #include "tests/engine/engine_testing.h"
 #include "tests/engine/speculator_testing.h"
@@ -238,7 +237,6 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
              int max_tokens = 44) {
     options.plan.mode = mode;
     options.max_waiting = 16;
-    options = CompleteOptions(options, target_.model->config());
     Proposers proposers;
     CheckedDrafter* drafter = nullptr;
     SpeculatorClient* client = nullptr;
@@ -289,7 +287,7 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
 
   std::unique_ptr<SpeculatorClient> StartSpeculator(const EngineConfig& options) {
     return StartTestSpeculator(speculator_draft_.model.get(), &draft_device_,
-                               ConfigureFor(options));
+                               ConfigureFor(options, target_.model->config()));
   }
 
   bool awaits_speculator_ = false;  // Between steps: else what hits is a question of time.

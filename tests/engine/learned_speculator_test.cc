@@ -16,7 +16,7 @@ class LearnedSpeculator : public LearnedDraft {
   LearnedSpeculator() {
     EngineConfig options{.plan = plan_, .max_batch = 1};
     options.plan.mode = Mode::kSsd;
-    client_ = StartSpeculator(CompleteOptions(options, target_.model->config()));
+    client_ = StartSpeculator(options);
     KvShape shape = target_.model->KvShapeFor(kContext / kBlockSize);
     shape.taps = {.points = GetParam().feature.points, .hidden = kTargetHidden};
     kv_ = target_.backend->AllocateKv(shape);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/engine/rules.h"
 #include "tests/engine/engine_testing.h"
 
 namespace foretoken {
@@ -68,10 +69,11 @@ TEST(OptionsFor, ThereIsAPlannerExactlyWherePlansMayBeOpen) {
 TEST(OptionsFor, AutoHasRoomForLongerPlansThanItsOwn) {
   const ModelConfig target{.max_positions = 128};
   const EngineConfig wanted{.plan = {.lookahead = 2}};
-  const Mode automatic = Mode::kAuto;
-  const Mode named = Mode::kSd;
-  EXPECT_EQ(OptionsFor(std::span(&named, 1), wanted, target).max_lookahead, 2);
-  EXPECT_GT(OptionsFor(std::span(&automatic, 1), wanted, target).max_lookahead, 2);
+  const auto most = [&](Mode mode) {
+    return SizesFor(OptionsFor(std::span(&mode, 1), wanted, target), target).lookahead;
+  };
+  EXPECT_EQ(most(Mode::kSd), 2);
+  EXPECT_GT(most(Mode::kAuto), 2);
 }
 
 TEST(NeedsRowTimes, WhereRetrievalProposesByPrice) {
@@ -80,8 +82,8 @@ TEST(NeedsRowTimes, WhereRetrievalProposesByPrice) {
   const std::array ar = {Mode::kAr};
   EXPECT_TRUE(NeedsRowTimes(sssd, {.speculation_length = kAutoSpeculationLength}));
   EXPECT_FALSE(NeedsRowTimes(ar, {.speculation_length = kAutoSpeculationLength}));
-  EXPECT_FALSE(NeedsRowTimes(sssd, {.speculation_length = 0}));
-  EXPECT_TRUE(NeedsRowTimes(ssd, {.speculation_length = 0, .fallback = Fallback::kRetrieval}));
+  EXPECT_FALSE(NeedsRowTimes(sssd, {}));
+  EXPECT_TRUE(NeedsRowTimes(ssd, {.fallback = Fallback::kRetrieval}));
   EXPECT_FALSE(NeedsRowTimes(ssd, {.speculation_length = 8, .fallback = Fallback::kRetrieval}));
 }
 

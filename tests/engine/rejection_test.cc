@@ -9,7 +9,6 @@
 #include "base/files/temporary_testing.h"
 #include "core/backend/device.h"
 #include "core/draft/registry.h"
-#include "core/engine/rules.h"
 #include "core/model/model_weights.h"
 #include "core/model/translated_model.h"
 #include "door/assembly/text_link.h"
@@ -211,7 +210,6 @@ class RejectionTest : public testing::TestWithParam<RejectionSetting> {
     options.max_batch = setting.batch();
     options.max_waiting = setting.requests();
     options.verification = Verification::kRejection;
-    options = CompleteOptions(options, target_.model->config());
     Proposers proposers;
     const FeatureSpec& feature = draft_.model->config().feature;
     if (setting.mode.drafts()) {
@@ -239,7 +237,8 @@ class RejectionTest : public testing::TestWithParam<RejectionSetting> {
   }
 
   std::unique_ptr<SpeculatorClient> StartSpeculator(const EngineConfig& options) {
-    auto client = StartTestSpeculator(draft_.model.get(), &draft_.device, ConfigureFor(options));
+    auto client = StartTestSpeculator(draft_.model.get(), &draft_.device,
+                                      ConfigureFor(options, target_.model->config()));
     client_ = client.get();
     return client;
   }

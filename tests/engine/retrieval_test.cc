@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "base/files/temporary_testing.h"
 #include "core/datastore/datastore_tenant.h"
 #include "tests/engine/engine_testing.h"
@@ -119,7 +121,7 @@ TEST_F(LiveDatastore, SpeculatesBesideTheDraft) {
 TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {
   const std::shared_ptr<DatastoreTenant> alice = *directory_->Tenant("alice");
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
-  const auto decode = [&](int speculation_length, int knee_rows) {
+  const auto decode = [&](std::optional<int> speculation_length, int knee_rows) {
     EngineConfig options{.plan = {.lookahead = 2}, .max_batch = 2};
     MeasuredTimes times;
     if (knee_rows > 0) times = {.row_times = TimeTable::Line(1, 0.1), .knee_rows = knee_rows};
@@ -128,7 +130,7 @@ TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {
     EXPECT_EQ(run.tokens, truth.tokens);
     return run.largest;
   };
-  EXPECT_EQ(decode(0, 0), 2);
+  EXPECT_EQ(decode(std::nullopt, 0), 2);
   EXPECT_EQ(decode(16, 0), 15);
   // The last sequence is alone in the batch: 12 rows, then.
   EXPECT_EQ(decode(kKneeSpeculationLength, 12), 11);
@@ -140,7 +142,7 @@ TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {
 TEST_F(LiveDatastore, FallsBackOnProposalsBeyondTheLookahead) {
   const std::shared_ptr<DatastoreTenant> alice = *directory_->Tenant("alice");
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
-  const auto largest = [&](int speculation_length, const TimeTable& row_times) {
+  const auto largest = [&](std::optional<int> speculation_length, const TimeTable& row_times) {
     EngineConfig options{.plan = {.lookahead = 2}, .max_batch = 2};
     options.plan.primary = options.plan.after_fallback = UniformFanout(1, 2);  // Many misses.
     options.plan.fallback = Fallback::kRetrieval;
@@ -150,7 +152,7 @@ TEST_F(LiveDatastore, FallsBackOnProposalsBeyondTheLookahead) {
     return run.largest;
   };
   EXPECT_EQ(largest(16, {}), 15);
-  EXPECT_GT(largest(0, TimeTable::Line(1, 0)), 8);
+  EXPECT_GT(largest(std::nullopt, TimeTable::Line(1, 0)), 8);
 }
 
 // Where rows are all but free retrieval proposes what it finds; where each costs as much as a pass

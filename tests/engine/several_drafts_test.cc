@@ -25,7 +25,6 @@ class SeveralDrafts : public testing::TestWithParam<std::vector<std::string>> {
     EngineConfig options{.plan = {.mode = Mode::kAr, .lookahead = 3}, .max_batch = batch};
     options.max_nodes = 12;
     options.prefill_chunk = 16;
-    options = CompleteOptions(options, target_.model->config());
     Proposers proposers;
     drafters_.clear();
     DrafterParts ensemble{.max_sequences = batch, .max_context = kContext};

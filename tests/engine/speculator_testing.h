@@ -13,6 +13,7 @@
 #include "base/threads/clock.h"
 #include "core/backend/device.h"
 #include "core/engine/engine.h"
+#include "core/engine/rules.h"
 #include "core/ssd/speculator.h"
 #include "core/ssd/speculator_client.h"
 #include "core/transport/thread_host.h"
@@ -20,13 +21,14 @@
 
 namespace foretoken {
 
-/// What an engine with these options, which are complete, tells its speculator.
-inline ConfigureMessage ConfigureFor(const EngineConfig& options) {
-  return {.max_lookahead = options.max_lookahead,
-          .max_nodes = options.max_nodes,
-          .max_cache_budget = options.max_cache_budget,
+/// What an engine with these options tells its speculator.
+inline ConfigureMessage ConfigureFor(const EngineConfig& options, const ModelConfig& target) {
+  const EngineSizes sizes = SizesFor(options, target);
+  return {.max_lookahead = sizes.lookahead,
+          .max_nodes = sizes.nodes,
+          .max_cache_budget = sizes.cache_budget,
           .max_sequences = options.max_batch,
-          .max_context = options.max_context};
+          .max_context = sizes.context};
 }
 
 /// The engine's end of a speculator over `draft`, a model on `device` with the target's vocabulary;

@@ -22,10 +22,10 @@
 namespace foretoken {
 namespace {
 
-KvRoom RoomOf(const EngineConfig& config, const ModelConfig& target) {
+KvRoom RoomOf(const EngineConfig& config, std::int64_t kv_tokens, const ModelConfig& target) {
   const KvDemand demand{
       .sequences = config.max_batch, .rows = config.prefill_chunk, .nodes = kMaxProposal};
-  return RoomFor(BlocksFor(config.kv_tokens), WindowOf(target), AnchorsOf(target), demand,
+  return RoomFor(BlocksFor(kv_tokens), WindowOf(target), AnchorsOf(target), demand,
                  config.prefix_cache);
 }
 
@@ -64,7 +64,7 @@ struct KeptTaps {
 /// Who is there: requests, admission and the sequences' lives. What happens in a round is the
 /// business of its parts (core/engine/round), in the order of Step.
 struct Engine::Impl {
-  Impl(const EngineConfig& config, Model* target, Device* target_device,
+  Impl(const EngineConfig& config, const EngineSizes& sizes, Model* target, Device* target_device,
        const Tokenizer* target_tokenizer, Proposers proposers, MeasuredTimes measured);
   ~Impl();
 
@@ -120,10 +120,11 @@ Engine::~Engine() = default;
 Result<std::unique_ptr<Engine>> CreateEngine(EngineConfig config, Model* target, Device* device,
                                              const Tokenizer* tokenizer, Proposers proposers,
                                              MeasuredTimes times) {
-  config = CompleteOptions(config, target->config());
-  FT_RETURN_IF_ERROR(ValidateOptions(config));
+  config.plan = CompletePlan(config.plan);
+  const EngineSizes sizes = SizesFor(config, target->config());
+  FT_RETURN_IF_ERROR(ValidateConfig(config, sizes));
   FT_CHECK((config.lossy.kind == Lossy::kJudge) == (config.judge != nullptr));
-  auto impl = std::make_unique<Engine::Impl>(config, target, device, tokenizer,
+  auto impl = std::make_unique<Engine::Impl>(config, sizes, target, device, tokenizer,
                                              std::move(proposers), std::move(times));
   FT_RETURN_IF_ERROR(CheckPlan(config.plan, impl->bounds));
   return std::make_unique<Engine>(std::move(impl));
@@ -153,9 +154,9 @@ Result<std::vector<SequenceId>> Engine::SubmitAll(std::vector<Request> requests)
     std::vector<std::unique_ptr<Sequence>> sequences;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       ids.push_back(first + i);
-      auto sequence = std::make_unique<Sequence>(ids[i], std::move(requests[i]), plans[i],
-                                                 impl_->bounds.vocabulary, config.max_context,
-                                                 impl_->eos, impl_->tokenizer);
+      auto sequence = std::make_unique<Sequence>(
+          ids[i], std::move(requests[i]), plans[i], impl_->bounds.vocabulary,
+          impl_->bounds.max_context, impl_->eos, impl_->tokenizer);
       sequence->draws = config.verification == Verification::kRejection &&
                         sequence->request.sampling.temperature > 0 && !config.script.has_value();
       sequence->scripted = AnswerTo(sequence->request.prompt, config.script);
@@ -187,11 +188,12 @@ void Engine::Attach() { impl_->Attach(); }
 
 EngineLimits Engine::limits() const {
   const EngineConfig& config = impl_->options;
-  return {.context = config.max_context,
+  const RequestBounds& bounds = impl_->bounds;
+  return {.context = bounds.max_context,
           .batch = config.max_batch,
           .queue = config.max_waiting,
-          .lookahead = config.max_lookahead,
-          .cache_budget = config.max_cache_budget,
+          .lookahead = bounds.max_lookahead,
+          .cache_budget = bounds.max_cache_budget,
           .knee_rows = impl_->times.knee_rows};
 }
 
@@ -247,27 +249,29 @@ void ForcePreemption(Engine& engine) {
   engine.impl().EndSpeculationOfPreempted();
 }
 
-Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_device,
-                   const Tokenizer* target_tokenizer, Proposers proposers, MeasuredTimes measured)
+Engine::Impl::Impl(const EngineConfig& config, const EngineSizes& sizes, Model* target,
+                   Device* target_device, const Tokenizer* target_tokenizer, Proposers proposers,
+                   MeasuredTimes measured)
     : options(config),
       times(std::move(measured)),
       device(target_device),
       tokenizer(target_tokenizer),
       eos(target->config().eos),
       bounds{.vocabulary = target->config().vocabulary,
-             .max_context = config.max_context,
+             .max_context = sizes.context,
              .has_tokenizer = tokenizer != nullptr,
              .adapters = target->adapters(),
-             .max_lookahead = config.max_lookahead,
-             .max_nodes = config.max_nodes,
-             .max_cache_budget = config.max_cache_budget,
+             .max_lookahead = sizes.lookahead,
+             .max_nodes = sizes.nodes,
+             .max_cache_budget = sizes.cache_budget,
              .knows_row_times = times.knee_rows > 0 && !times.row_times.rows().empty()},
       inbox(config.max_batch + config.max_waiting),
-      scheduler(RoomOf(config, target->config()), config.prefix_cache, config.max_batch),
+      scheduler(RoomOf(config, sizes.kv_tokens, target->config()), config.prefix_cache,
+                config.max_batch),
       kept(proposers.taps, config.kept, config.judge.get()),
       target_pass(target, scheduler.kv(), kept.all, config.max_batch, config.prefill_chunk),
-      drafters(std::move(proposers.before), RetrievalBudget(times, config.max_nodes),
-               target_pass.taps(), kept.parts, bounds.vocabulary, config.max_batch,
+      drafters(std::move(proposers.before), RetrievalBudget(times, sizes.nodes), target_pass.taps(),
+               kept.parts, bounds.vocabulary, config.max_batch,
                {.store = target_pass.memory().store, .cache = &scheduler.kv()}),
       verifier(&target->backend(), bounds.vocabulary, config.script, config.lossy,
                {options.judge.get(), target_pass.taps(), kept.judged}),

@@ -54,8 +54,8 @@ struct DecodedText {
   TapRows taps;  ///< TapsOf the engine, of all tokens but the last.
 };
 
-/// What an engine is made with; 0 stands for a default until CompleteOptions (core/engine/rules.h)
-/// has been asked.
+/// What an engine is made with. What is left out follows from the rest: EngineSizes
+/// (core/engine/rules.h).
 struct EngineConfig {
   /// The plan of requests that bring none. An empty fan-out shape stands for kDefaultFanout at
   /// every node.
@@ -64,25 +64,16 @@ struct EngineConfig {
   /// is planned, round by round; so are all without a plan, where `plan` is open. MakeEngine adds
   /// and drops it as its modes and `plan` need one.
   std::optional<PlannerSettings> planner;
-  int max_lookahead = 0;       ///< The most a request's plan may ask for; 0: as `plan`.
-  int max_nodes = 0;           ///< The same for a plan's nodes; 0: as `plan`.
-  int max_cache_budget = 0;    ///< Branches of a speculation cache; 0: as `plan`, more for trees.
-  int max_batch = 16;          ///< Sequences decoded together.
-  int max_waiting = 1024;      ///< Requests queued beyond those; more are refused.
-  int prefill_chunk = 128;     ///< Prompt rows per pass, mixed with decoding rows.
-  int max_context = 0;         ///< Tokens per sequence; 0: the model's limit.
-  std::int64_t kv_tokens = 0;  ///< KV slots; 0: max_batch sequences of max_context.
-  bool prefix_cache = true;
-  std::vector<DrafterId> stages;    ///< As EngineOptions::stages.
-  std::vector<DrafterId> ensemble;  ///< As EngineOptions::ensemble.
-  /// How sequences that sample are verified; at temperature 0 both ways emit the same.
-  Verification verification = Verification::kSharedNoise;
-  LossyRule lossy;  ///< With shared noise only. Mode ar stays exact: it proposes nothing.
+  /// The most nodes of a proposal that a request's plan may ask for; left out: as `plan`.
+  std::optional<int> max_nodes;
+// As in EngineOptions, from which Engine::Open copies them.
+#define FORETOKEN_ENGINE_FIELD(type, name, value) type name = value;
+#include "foretoken/engine_fields.inc"
+#undef FORETOKEN_ENGINE_FIELD
   /// The head of Lossy::kJudge; MakeEngine opens it.
   std::shared_ptr<const JudgeHead> judge = nullptr;
   std::optional<Script> script;
   std::int64_t speculator_delay_us = 0;  ///< Tests: it sleeps up to this long between its steps.
-  LogSink log;                           ///< Told when the speculator is lost or was restarted.
   /// States that passes keep behind those that the first draft reads.
   TapShape kept;
   /// Called on the engine's thread with each text that may be learned from: not of a request that

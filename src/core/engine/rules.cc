@@ -124,7 +124,7 @@ Status ShapeCache(const PlanOptions& options, FieldSpelling spell, SpeculationPl
 
 Status ShapeProposals(const PlanOptions& options, FieldSpelling spell, SpeculationPlan* plan) {
   if (options.tree_width) plan->tree_width = *options.tree_width;
-  if (options.tree_nodes) plan->max_nodes = *options.tree_nodes;
+  if (options.tree_nodes) plan->max_nodes = options.tree_nodes;
   if (options.fallback) plan->fallback = *options.fallback;
   if (options.fanout || options.fanout_after_fallback || options.cache_budget) {
     FT_RETURN_IF_ERROR(ShapeCache(options, spell, plan));
@@ -221,7 +221,7 @@ Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const Speculati
           CheckRange(spell("lookahead"), *options.lookahead, 1, kMaxProposal, "lookahead"));
     }
     plan.lookahead = *options.lookahead;
-    plan.speculation_length = 0;  // The caller's own number counts.
+    plan.speculation_length.reset();  // The caller's own number counts.
   }
   if (options.ssd_preset) {
     plan = PresetPlan(*options.ssd_preset, plan.lookahead);
@@ -238,7 +238,7 @@ Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const Speculati
   FT_RETURN_IF_ERROR(set(options.lookahead_window, "lookahead_window", &plan.window));
   FT_RETURN_IF_ERROR(set(options.lookahead_guesses, "lookahead_guesses", &plan.guesses));
   if (options.mode) plan.mode = *options.mode;
-  if (options.speculation_length) plan.speculation_length = *options.speculation_length;
+  if (options.speculation_length) plan.speculation_length = options.speculation_length;
   if (options.saguaro_c) plan.saguaro_c = *options.saguaro_c;
   if (options.cache_order) plan.cache_order = *options.cache_order;
   return plan;
@@ -287,54 +287,47 @@ SpeculationPlan CompletePlan(SpeculationPlan plan) {
   return plan;
 }
 
-EngineConfig CompleteOptions(EngineConfig options, const ModelConfig& target) {
-  options.plan = CompletePlan(options.plan);
-  if (options.max_lookahead == 0) options.max_lookahead = options.plan.lookahead;
-  if (options.max_nodes == 0) {
-    options.max_nodes =
-        std::max({options.plan.nodes(), options.plan.RetrievedNodes(), options.max_lookahead});
-    if (options.plan.fallback == Fallback::kRetrieval) {  // Also of requests with mode ssd.
-      options.max_nodes = std::max(options.max_nodes, kMaxAutoSpeculationLength - 1);
-    }
+EngineSizes SizesFor(const EngineConfig& config, const ModelConfig& target) {
+  const SpeculationPlan plan = CompletePlan(config.plan);
+  EngineSizes sizes;
+  sizes.lookahead = config.max_lookahead.value_or(plan.lookahead);
+  int nodes = std::max({plan.nodes(), plan.RetrievedNodes(), sizes.lookahead});
+  if (plan.fallback == Fallback::kRetrieval) {  // Also of requests with mode ssd.
+    nodes = std::max(nodes, kMaxAutoSpeculationLength - 1);
   }
-  if (options.max_cache_budget == 0) {
-    // A shape counts the nodes of a chain; in a tree there are as many more branches as nodes.
-    const int budget =
-        std::max(options.plan.primary.budget(), options.plan.after_fallback.budget());
-    const int nodes = options.plan.nodes() + 1;
-    options.max_cache_budget =
-        std::min(budget * std::max(1, nodes / (options.plan.lookahead + 1)), kMaxCacheBudget);
-  }
-  if (options.max_context == 0) options.max_context = target.max_positions;
-  options.max_context = std::min(options.max_context, target.max_positions);
-  if (options.kv_tokens == 0) {
-    options.kv_tokens = BlocksFor(options.max_context + 1) * kBlockSize * options.max_batch;
-  }
-  return options;
+  sizes.nodes = config.max_nodes.value_or(nodes);
+  // A shape counts the nodes of a chain; in a tree there are as many more branches as nodes.
+  const int widening = std::max(1, (plan.nodes() + 1) / (plan.lookahead + 1));
+  const int budget = std::max(plan.primary.budget(), plan.after_fallback.budget()) * widening;
+  sizes.cache_budget = config.max_cache_budget.value_or(std::min(budget, kMaxCacheBudget));
+  sizes.context = std::min(config.max_context.value_or(target.max_positions), target.max_positions);
+  sizes.kv_tokens =
+      config.kv_tokens.value_or(BlocksFor(sizes.context + 1) * kBlockSize * config.max_batch);
+  return sizes;
 }
 
-Status ValidateOptions(const EngineConfig& options) {
-  FT_RETURN_IF_ERROR(CheckRange("the largest lookahead", options.max_lookahead, 1, kMaxProposal));
-  FT_RETURN_IF_ERROR(CheckRange("the largest proposal", options.max_nodes, 1, kMaxProposal));
+Status ValidateConfig(const EngineConfig& config, const EngineSizes& sizes) {
+  FT_RETURN_IF_ERROR(CheckRange("the largest lookahead", sizes.lookahead, 1, kMaxProposal));
+  FT_RETURN_IF_ERROR(CheckRange("the largest proposal", sizes.nodes, 1, kMaxProposal));
   FT_RETURN_IF_ERROR(
-      CheckRange("the largest cache budget", options.max_cache_budget, 1, kMaxCacheBudget));
-  FT_RETURN_IF_ERROR(CheckRange("the batch size", options.max_batch, 1, 256));
-  FT_RETURN_IF_ERROR(CheckRange("the prefill chunk", options.prefill_chunk, 1, 8192));
-  FT_RETURN_IF_ERROR(CheckRange("the context", options.max_context, 2, 1 << 24));
-  FT_RETURN_IF_ERROR(CheckLossyRule(options.lossy));
-  if (options.lossy.kind != Lossy::kNone && options.verification == Verification::kRejection) {
+      CheckRange("the largest cache budget", sizes.cache_budget, 1, kMaxCacheBudget));
+  FT_RETURN_IF_ERROR(CheckRange("the batch size", config.max_batch, 1, 256));
+  FT_RETURN_IF_ERROR(CheckRange("the prefill chunk", config.prefill_chunk, 1, 8192));
+  FT_RETURN_IF_ERROR(CheckRange("the context", sizes.context, 2, 1 << 24));
+  FT_RETURN_IF_ERROR(CheckLossyRule(config.lossy));
+  if (config.lossy.kind != Lossy::kNone && config.verification == Verification::kRejection) {
     return InvalidInput(
         "rejection verification keeps the model's distribution, which a lossy rule gives up: give "
         "one of them",
         "lossy");
   }
-  if (options.lossy.kind != Lossy::kNone && options.script.has_value()) {
+  if (config.lossy.kind != Lossy::kNone && config.script.has_value()) {
     return InvalidInput("a script says what is accepted, so no lossy rule can: give one of them",
                         "lossy");
   }
-  if (BlocksFor(options.kv_tokens) < BlocksFor(options.max_context)) {
+  if (BlocksFor(sizes.kv_tokens) < BlocksFor(sizes.context)) {
     return InvalidInput(fmt::format("{} KV slots cannot hold one sequence of {} tokens",
-                                    options.kv_tokens, options.max_context));
+                                    sizes.kv_tokens, sizes.context));
   }
   return {};
 }
@@ -399,7 +392,7 @@ Status CheckRequest(const Request& request, const RequestBounds& bounds) {
 
 SpeculationPlan FitTree(SpeculationPlan plan, const RequestBounds& bounds) {
   // The likeliest nodes come first, so a smaller tree is the best of its size.
-  if (plan.tree_width > 1 && plan.max_nodes == 0) {
+  if (plan.tree_width > 1 && !plan.max_nodes.has_value()) {
     plan.max_nodes = std::min(plan.nodes(), bounds.max_nodes);
   }
   return plan;
@@ -417,10 +410,14 @@ Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds) {
   if (HasWindow(plan.mode)) {
     FT_RETURN_IF_ERROR(CheckWindow(plan.window, plan.guesses, plan.lookahead, PlainSpelling));
   }
+  const bool retrieves = Retrieves(plan.mode) || plan.FallsBackOnRetrieval();
+  if (retrieves) {
+    FT_RETURN_IF_ERROR(CheckRange("the speculation length", plan.RetrievedNodes() + 1, 1,
+                                  kMaxProposal + 1, "speculation_length"));
+  }
   FT_RETURN_IF_ERROR(CheckRange("the number of proposal nodes", plan.nodes(), 1, bounds.max_nodes,
                                 plan.tree_width > 1 ? "tree_width" : "lookahead"));
-  const bool retrieves = Retrieves(plan.mode) || plan.FallsBackOnRetrieval();
-  if (retrieves && plan.speculation_length < 0 && !bounds.knows_row_times) {
+  if (retrieves && plan.measures_length() && !bounds.knows_row_times) {
     return InvalidInput("speculation length auto or knee needs the target's passes to be measured",
                         "speculation_length");
   }

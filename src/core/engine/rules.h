@@ -35,11 +35,20 @@ std::optional<PlannerSettings> PlannerSettingsFor(const PlanOptions& options,
 /// The plan with its empty fan-out shapes filled in.
 SpeculationPlan CompletePlan(SpeculationPlan plan);
 
-/// The options with every 0 that stands for a default replaced.
-EngineConfig CompleteOptions(EngineConfig options, const ModelConfig& target);
+/// How much an engine holds, and how much its requests' plans may ask for.
+struct EngineSizes {
+  int lookahead = 0;
+  int nodes = 0;         ///< Proposal tokens of a round on all paths.
+  int cache_budget = 0;  ///< Branches of a speculation cache.
+  int context = 0;       ///< Tokens of a sequence.
+  std::int64_t kv_tokens = 0;
+};
 
-/// In one sentence why no engine can be made with complete options, if so.
-Status ValidateOptions(const EngineConfig& options);
+/// The sizes that `config` gives, and those that follow for what it leaves out.
+EngineSizes SizesFor(const EngineConfig& config, const ModelConfig& target);
+
+/// In one sentence why no engine can be made with `config`, whose sizes these are, if so.
+Status ValidateConfig(const EngineConfig& config, const EngineSizes& sizes);
 
 /// What the requests of an engine, and their plans, must fit.
 struct RequestBounds {

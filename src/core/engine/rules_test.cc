@@ -135,6 +135,7 @@ TEST(PlanRules, AnEngineFollowsWhatItOffersWithinItsBounds) {
   EXPECT_EQ(field({.mode = Mode::kNgram, .lookahead = 0}), "lookahead");
   EXPECT_EQ(field({.mode = Mode::kNgram, .lookahead = 7}), "lookahead");
   EXPECT_EQ(field({.mode = Mode::kSsd, .lookahead = 3, .tree_width = 2}), "tree_width");
+  EXPECT_EQ(field({.mode = Mode::kSssd, .speculation_length = 0}), "speculation_length");
   EXPECT_EQ(field({.mode = Mode::kSsd, .saguaro_c = 1.5F}), "saguaro_c");
   EXPECT_EQ(field({.mode = Mode::kSsd, .fanout = FanoutRule::kPlanned}), "fanout");
   EXPECT_EQ(field({.mode = Mode::kSsd, .fallback = Fallback::kAuto}), "fallback");
@@ -272,29 +273,29 @@ ModelConfig Model256() {
 }
 
 TEST(EngineConfig, WhatIsLeftOutFollowsFromPlanAndModel) {
-  EngineConfig config{.plan = {.mode = Mode::kSsd, .lookahead = 4}, .max_batch = 3};
-  config = CompleteOptions(config, Model256());
-  EXPECT_EQ(config.plan.primary, UniformFanout(kDefaultFanout, 4));
-  EXPECT_EQ(config.max_lookahead, 4);
-  EXPECT_EQ(config.max_nodes, 4);
-  EXPECT_EQ(config.max_cache_budget, kDefaultFanout * 5);
-  EXPECT_EQ(config.max_context, 256);
+  const EngineConfig config{.plan = {.mode = Mode::kSsd, .lookahead = 4}, .max_batch = 3};
+  EXPECT_EQ(CompletePlan(config.plan).primary, UniformFanout(kDefaultFanout, 4));
+  const EngineSizes sizes = SizesFor(config, Model256());
+  EXPECT_EQ(sizes.lookahead, 4);
+  EXPECT_EQ(sizes.nodes, 4);
+  EXPECT_EQ(sizes.cache_budget, kDefaultFanout * 5);
+  EXPECT_EQ(sizes.context, 256);
   // Room for every sequence's context, and the row that follows it.
-  EXPECT_EQ(config.kv_tokens, BlocksFor(257) * kBlockSize * 3);
-  EXPECT_TRUE(ValidateOptions(config).ok());
+  EXPECT_EQ(sizes.kv_tokens, BlocksFor(257) * kBlockSize * 3);
+  EXPECT_TRUE(ValidateConfig(config, sizes).ok());
 }
 
 TEST(EngineConfig, RetrievalBesideTheDraftNeedsRoomForItsTrees) {
   EngineConfig config{
       .plan = {.mode = Mode::kAr, .lookahead = 2, .fallback = Fallback::kRetrieval}};
-  EXPECT_EQ(CompleteOptions(config, Model256()).max_nodes, kMaxAutoSpeculationLength - 1);
+  EXPECT_EQ(SizesFor(config, Model256()).nodes, kMaxAutoSpeculationLength - 1);
   config.plan.fallback = Fallback::kNone;
-  EXPECT_EQ(CompleteOptions(config, Model256()).max_nodes, 2);
+  EXPECT_EQ(SizesFor(config, Model256()).nodes, 2);
 }
 
 TEST(EngineConfig, TheModelLimitsTheContext) {
-  EXPECT_EQ(CompleteOptions({.max_context = 9999}, Model256()).max_context, 256);
-  EXPECT_EQ(CompleteOptions({.max_context = 100}, Model256()).max_context, 100);
+  EXPECT_EQ(SizesFor({.max_context = 9999}, Model256()).context, 256);
+  EXPECT_EQ(SizesFor({.max_context = 100}, Model256()).context, 100);
 }
 
 TEST(EngineConfig, WhatNoEngineCanBeMadeWithIsRefused) {
@@ -308,14 +309,18 @@ TEST(EngineConfig, WhatNoEngineCanBeMadeWithIsRefused) {
       {[](EngineConfig* c) { c->max_cache_budget = -1; }, "the largest cache budget"},
       {[](EngineConfig* c) { c->max_batch = 257; }, "the batch size"},
       {[](EngineConfig* c) { c->prefill_chunk = 0; }, "the prefill chunk"},
+      {[](EngineConfig* c) { c->max_context = 0; }, "the context"},
       {[](EngineConfig* c) { c->max_context = 1; }, "the context"},
       {[](EngineConfig* c) { c->kv_tokens = kBlockSize; }, "KV slots cannot hold one sequence"},
   };
+  const auto validate = [](const EngineConfig& config) {
+    return ValidateConfig(config, SizesFor(config, Model256()));
+  };
   for (const Case& wrong : cases) {
-    EngineConfig config = CompleteOptions({}, Model256());
-    ASSERT_TRUE(ValidateOptions(config).ok());
+    EngineConfig config;
+    ASSERT_TRUE(validate(config).ok());
     wrong.spoil(&config);
-    const Status status = ValidateOptions(config);
+    const Status status = validate(config);
     ASSERT_FALSE(status.ok()) << wrong.sentence;
     EXPECT_THAT(status.error().message, HasSubstr(wrong.sentence));
   }

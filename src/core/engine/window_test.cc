@@ -14,6 +14,7 @@
 #include "core/draft/registry.h"
 #include "core/engine/engine.h"
 #include "core/engine/prefix_transfer.h"
+#include "core/engine/rules.h"
 #include "core/model/model_testing.h"
 
 namespace foretoken {
@@ -104,7 +105,7 @@ class WindowTest : public testing::TestWithParam<WindowCase> {
       config.plan.mode = Mode::kSd;
       const DrafterParts parts{.vocabulary = kWindowVocabulary,
                                .max_sequences = config.max_batch,
-                               .max_context = config.max_context,
+                               .max_context = SizesFor(config, target->config()).context,
                                .draft = std::move(draft)};
       proposers.before[DrafterId::kModel] = MakeDrafter(DrafterId::kModel, parts);
     }

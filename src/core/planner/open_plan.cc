@@ -44,7 +44,7 @@ SpeculationPlan Start(const CostModel& model, const PlanLimits& limits) {
 void Shape(const CostModel& model, const PlannerSettings& settings, const SpeculationPlan& wanted,
            SpeculationPlan* plan) {
   plan->speculation_length = wanted.speculation_length;
-  if (wanted.mode.planned() && PricesRows(plan->mode) && wanted.speculation_length == 0) {
+  if (wanted.mode.planned() && PricesRows(plan->mode) && !wanted.speculation_length) {
     plan->speculation_length = kAutoSpeculationLength;
   }
   if (!plan->mode.during()) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "base/result.h"
 #include "core/speculation/proposal.h"
@@ -70,12 +71,13 @@ struct SpeculationPlan {
   Mode mode = Mode::kAr;
   int lookahead = 6;   ///< K: proposal tokens per round along one path.
   int tree_width = 1;  ///< Children per proposal node, at most; 1 is a chain.
-  /// The proposal tokens of a tree per round on all paths; 0: kDefaultTreeNodes.
-  int max_nodes = 0;
-  /// s_q: rows per sequence and pass in modes that retrieve, the root among them; 0: lookahead + 1.
-  /// The same for the retrieval of mode kSsd with fallback kRetrieval, whatever the lookahead; 0
-  /// then stands for as large as pays.
-  int speculation_length = 0;
+  /// The proposal tokens of a tree per round on all paths; left out: kDefaultTreeNodes, or the
+  /// lookahead where that is more.
+  std::optional<int> max_nodes;
+  /// s_q: rows per sequence and pass in modes that retrieve and in the retrieval of mode kSsd with
+  /// fallback kRetrieval, the root among them; or kAutoSpeculationLength or kKneeSpeculationLength.
+  /// Left out: lookahead + 1, and for that fallback as many as pay.
+  std::optional<int> speculation_length;
   int window = 5;   ///< W of mode lookahead.
   int guesses = 5;  ///< G of mode lookahead.
   Fallback fallback = Fallback::kJit;
@@ -92,21 +94,26 @@ struct SpeculationPlan {
 
   /// The most proposal tokens per round.
   int nodes() const {
-    if (Retrieves(mode) && speculation_length != 0) return RetrievedNodes();
+    if (Retrieves(mode) && speculation_length.has_value()) return RetrievedNodes();
     if (mode.drafts() && InfoOf(mode.drafter).shape == ProposalShape::kWindow) {
       return (window + guesses) * lookahead;
     }
     if (tree_width == 1) return lookahead;
-    return max_nodes > 0 ? max_nodes : std::max(lookahead, kDefaultTreeNodes);
+    return max_nodes.value_or(std::max(lookahead, kDefaultTreeNodes));
   }
 
   /// The most proposal tokens per round that a mode which retrieves would have, whatever the plan's
   /// mode, or the fallback of mode kSsd.
   int RetrievedNodes() const {
-    if (speculation_length == 0) {
-      return FallsBackOnRetrieval() ? kMaxAutoSpeculationLength - 1 : lookahead;
-    }
-    return (speculation_length < 0 ? kMaxAutoSpeculationLength : speculation_length) - 1;
+    if (measures_length()) return kMaxAutoSpeculationLength - 1;
+    if (speculation_length.has_value()) return *speculation_length - 1;
+    return FallsBackOnRetrieval() ? kMaxAutoSpeculationLength - 1 : lookahead;
+  }
+
+  /// Whether the speculation length is one that follows from the measured times of passes.
+  bool measures_length() const {
+    return speculation_length == kAutoSpeculationLength ||
+           speculation_length == kKneeSpeculationLength;
   }
 
   /// Whether misses of the speculation cache are answered by retrieval.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 
 #include "base/static_vector.h"
 #include "core/backend/taps.h"
@@ -212,7 +213,7 @@ struct DraftPassMessage {
 /// "FTSD", to tell a speculator from anything else.
 inline constexpr std::uint32_t kProtocolMagic = 0x44535446;
 /// One more with every change of what a record means.
-inline constexpr std::uint32_t kProtocolVersion = 6;
+inline constexpr std::uint32_t kProtocolVersion = 7;
 /// The sizes of all records together, by which a change of any of them shows.
 inline constexpr std::uint32_t kRecordBytes =
     sizeof(ConfigureMessage) + sizeof(OpenMessage) + sizeof(OpenTokensMessage) +
@@ -244,6 +245,7 @@ constexpr std::size_t BytesFor(std::size_t listed) {
 /// What of the message crosses the channel.
 template <typename Message>
 std::span<const std::byte> RecordOf(const Message& message) {
+  static_assert(std::is_trivially_copyable_v<Message>);
   const auto bytes = std::as_bytes(std::span(&message, 1));
   if constexpr (HasList<Message>) return bytes.first(BytesFor<Message>(message.list.size()));
   return bytes;

@@ -21,24 +21,16 @@ Result<EngineConfig> ConfigFor(const EngineOptions& options) {
       DefaultPlan(options.plan.lookahead.value_or(SpeculationPlan().lookahead));
   FT_ASSIGN_OR_RETURN(config.plan, ApplyOptions(options.plan, base));
   config.planner = PlannerSettingsFor(options.plan, config.plan);
-  config.verification = options.verification;
-  config.stages = options.stages;
-  config.ensemble = options.ensemble;
-  config.lossy = options.lossy;
-  if (options.max_lookahead) {
-    config.max_lookahead = std::max(*options.max_lookahead, config.plan.lookahead);
-    // As wide a fan-out for every K that may be asked for.
+#define FORETOKEN_ENGINE_FIELD(type, name, value) config.name = options.name;
+#include "foretoken/engine_fields.inc"
+#undef FORETOKEN_ENGINE_FIELD
+  if (!options.max_lookahead) return config;
+  const int most = std::max(*options.max_lookahead, config.plan.lookahead);
+  config.max_lookahead = most;
+  if (!options.max_cache_budget) {  // As wide a fan-out for every K that may be asked for.
     const int widest = std::max(config.plan.primary.widest(), config.plan.after_fallback.widest());
-    config.max_cache_budget = std::min(kMaxCacheBudget, (config.max_lookahead + 1) * widest);
+    config.max_cache_budget = std::min(kMaxCacheBudget, (most + 1) * widest);
   }
-  if (options.max_cache_budget) config.max_cache_budget = *options.max_cache_budget;
-  config.max_context = options.max_context.value_or(0);
-  config.kv_tokens = options.kv_tokens.value_or(0);
-  config.max_batch = options.max_batch;
-  config.max_waiting = options.max_waiting;
-  config.prefill_chunk = options.prefill_chunk;
-  config.prefix_cache = options.prefix_cache;
-  config.log = options.log;
   return config;
 }
 

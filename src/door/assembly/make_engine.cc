@@ -31,19 +31,20 @@ bool Contains(std::span<const Mode> modes, Mode mode) {
   return std::ranges::find(modes, mode) != modes.end();
 }
 
-// Plans what the engine, whose options are complete, can follow.
-void LimitPlans(std::span<const Mode> offered, const EngineConfig& options, PlanLimits* limits) {
+// Plans what the engine, whose sizes these are, can follow.
+void LimitPlans(std::span<const Mode> offered, const SpeculationPlan& plan,
+                const EngineSizes& sizes, PlanLimits* limits) {
   limits->modes = {};
   for (const Mode mode : offered) {
     if (!mode.planned()) limits->modes.push_back(mode);
   }
-  if (options.plan.fallback != Fallback::kRetrieval && !Contains(offered, Mode::kSssd)) {
+  if (plan.fallback != Fallback::kRetrieval && !Contains(offered, Mode::kSssd)) {
     const auto end =
         std::remove(limits->fallbacks.begin(), limits->fallbacks.end(), Fallback::kRetrieval);
     limits->fallbacks.resize(static_cast<std::size_t>(end - limits->fallbacks.begin()));
   }
-  limits->max_lookahead = std::min(limits->max_lookahead, options.max_lookahead);
-  limits->max_cache_budget = std::min(limits->max_cache_budget, options.max_cache_budget);
+  limits->max_lookahead = std::min(limits->max_lookahead, sizes.lookahead);
+  limits->max_cache_budget = std::min(limits->max_cache_budget, sizes.cache_budget);
 }
 
 Status CheckDraft(const DraftOptions& draft, bool during) {
@@ -173,11 +174,12 @@ Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> asked, std::span<const
 }
 
 ConfigureMessage SpeculatorLimits(const EngineConfig& options, const LoadedModel& target) {
-  return {.max_lookahead = options.max_lookahead,
-          .max_nodes = options.max_nodes,
-          .max_cache_budget = options.max_cache_budget,
+  const EngineSizes sizes = SizesFor(options, target.model->config());
+  return {.max_lookahead = sizes.lookahead,
+          .max_nodes = sizes.nodes,
+          .max_cache_budget = sizes.cache_budget,
           .max_sequences = options.max_batch,
-          .max_context = options.max_context,
+          .max_context = sizes.context,
           .vocabulary = target.model->config().vocabulary,
           .delay_us = options.speculator_delay_us};
 }
@@ -188,7 +190,7 @@ DrafterParts PartsWith(std::shared_ptr<LoadedModel> draft, const EngineConfig& o
   auto text = draft == nullptr ? nullptr : draft->text;
   DrafterParts parts{.vocabulary = target.model->config().vocabulary,
                      .max_sequences = options.max_batch,
-                     .max_context = options.max_context,
+                     .max_context = SizesFor(options, target.model->config()).context,
                      .draft = {std::move(draft), model},
                      .text = std::move(text),
                      .backend = target.backend.get()};
@@ -289,18 +291,19 @@ EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
   if (chooses) {  // Plans of mode auto may need more than the engine's own.
     const PlanLimits& limits = options.planner->limits;
     const SpeculationPlan& plan = options.plan;
-    if (options.max_lookahead == 0) {
+    if (!options.max_lookahead) {
       options.max_lookahead = std::max(plan.lookahead, limits.max_lookahead);
     }
-    if (options.max_cache_budget == 0) {
+    if (!options.max_cache_budget) {
       options.max_cache_budget = std::max({kPlannedCacheBudget, limits.cache_budget,
                                            plan.primary.budget(), plan.after_fallback.budget()});
     }
   }
   // Requests may ask for as large a window as there can be.
   if (std::ranges::any_of(offered, HasWindow)) options.max_nodes = kMaxProposal;
-  options = CompleteOptions(options, target);
-  if (options.planner.has_value()) LimitPlans(offered, options, &options.planner->limits);
+  if (options.planner.has_value()) {
+    LimitPlans(offered, options.plan, SizesFor(options, target), &options.planner->limits);
+  }
   return options;
 }
 
@@ -308,8 +311,8 @@ bool NeedsRowTimes(std::span<const Mode> offered, const SpeculationPlan& plan) {
   if (std::ranges::any_of(offered, &Mode::planned)) return true;  // It plans what rows are worth.
   const bool falls_back = std::ranges::any_of(offered, &Mode::during) &&
                           (plan.fallback == Fallback::kRetrieval || Contains(offered, Mode::kSssd));
-  if (plan.speculation_length == 0) return falls_back;
-  return plan.speculation_length < 0 && (falls_back || std::ranges::any_of(offered, Retrieves));
+  if (!plan.speculation_length.has_value()) return falls_back;
+  return plan.measures_length() && (falls_back || std::ranges::any_of(offered, Retrieves));
 }
 
 Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const EngineConfig& wanted,
@@ -343,10 +346,11 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
     models.drafts[id] = {.apart = drafts[id].apart.loaded.get(),
                          .on_target = drafts[id].on_target.get()};
   }
+  const EngineSizes sizes = SizesFor(options, target->model->config());
   const TimesNeeded needed{.rows = NeedsRowTimes(offered, options.plan),
                            .costs = options.planner.has_value(),
-                           .context = options.max_context,
-                           .most_rows = options.max_batch * (1 + options.max_lookahead),
+                           .context = sizes.context,
+                           .most_rows = options.max_batch * (1 + sizes.lookahead),
                            .sweeps = measuring.sweeps};
   const TimesCache cache(measuring.kept_in, models, needed);
   std::optional<MeasuredTimes> times = cache.Read();

@@ -43,8 +43,8 @@ Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedMode
 std::vector<Mode> OfferedModes(std::span<const Mode> modes, std::span<const DraftOptions> drafts,
                                std::span<const DrafterId> stages, const Device& target);
 
-/// The options of an engine that offers such modes: complete, the first mode being that of requests
-/// without a plan, with a planner where plans may be open, and with room for what that may plan.
+/// The options of an engine that offers such modes: the first mode is that of requests without a
+/// plan; there is a planner where plans may be open, and room for what that may plan.
 EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
                         const ModelConfig& target);
 

@@ -14,7 +14,7 @@ namespace {
 bool IsPriced(const SpeculationPlan& plan) {
   if (PricesRows(plan.mode)) return plan.speculation_length == kAutoSpeculationLength;
   return plan.FallsBackOnRetrieval() &&
-         (plan.speculation_length == kAutoSpeculationLength || plan.speculation_length == 0);
+         plan.speculation_length.value_or(kAutoSpeculationLength) == kAutoSpeculationLength;
 }
 
 bool HasPrice(const DraftContext& context) { return !context.row_prices.empty(); }
@@ -71,7 +71,7 @@ int RetrievalBudget::MostNodes(const SpeculationPlan& plan, int batch) const {
 
 int RetrievalBudget::RetrievedNodes(const SpeculationPlan& plan, int batch) const {
   if (IsPriced(plan) && prices_.empty()) return plan.lookahead;  // Passes were not measured.
-  const int wanted = plan.speculation_length >= 0 || IsPriced(plan)
+  const int wanted = !plan.measures_length() || IsPriced(plan)
                          ? plan.RetrievedNodes()
                          : SpeculationLength(knee_rows_, std::max(1, batch)) - 1;
   return std::min(wanted, max_nodes_);
