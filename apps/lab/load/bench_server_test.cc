@@ -143,9 +143,6 @@ TEST(LoadJson, HasTheFiguresOfItsDefinitions) {
   const std::string shown = RenderLoad(load);
   EXPECT_THAT(shown, HasSubstr("completed              2 of 3"));
   EXPECT_THAT(shown, HasSubstr("1 x http 429: the queue is full"));
-  const std::string html = RenderLoadReport({{"meta", {{"model", "<m>"}}}, {"load", load}});
-  EXPECT_THAT(html, HasSubstr("&lt;m&gt;"));
-  EXPECT_THAT(html, HasSubstr("p50 20.0, p90 28.0, p99 29.8 ms"));
 }
 
 TEST(LoadJson, OfSeveralRoundsCountsNoTimeBetweenThem) {
@@ -169,7 +166,6 @@ TEST(LoadJson, OfNothingCompletedHasNoLatencies) {
   EXPECT_FALSE(load.contains("ttft_ms"));
   EXPECT_FALSE(load.contains("goodput_per_s"));
   EXPECT_THAT(RenderLoad(load), AllOf(HasSubstr("0 of 1"), Not(HasSubstr("TTFT"))));
-  EXPECT_THAT(RenderLoadReport({{"meta", {}}, {"load", load}}), HasSubstr("1 × connection"));
 }
 
 TEST(LoadRequests, TakePromptsInTurnAndSayOnlyWhatWasAsked) {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <mutex>
 
 #include "apps/lab/load/bench_server.h"
@@ -47,9 +48,6 @@ TEST(ModesJson, ComparesRoundByRoundWithTheFirst) {
   EXPECT_THAT(table, HasSubstr("over ar"));
   EXPECT_THAT(table, HasSubstr("3 of 4"));
   EXPECT_THAT(table, HasSubstr("auto: 1 x http 503: full"));
-  const std::string page = RenderModesReport({{"meta", {{"model", "<m>"}}}, {"modes", modes}});
-  EXPECT_THAT(page, HasSubstr("&lt;m&gt;"));
-  EXPECT_THAT(page, HasSubstr("<h2>auto</h2>"));
 }
 
 // A server that notes which mode each request names.
@@ -108,6 +106,8 @@ TEST(RunServerBench, GivesEveryModeItsTurnFirst) {
   const Json report = Json::Parse(std::ifstream(files.json));
   EXPECT_EQ(report["meta"]["rounds"], 3);
   EXPECT_EQ(report["modes"][1]["load"]["requests"], 3);
+  std::ifstream page(files.html);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(page), {}), ReportPage(report));
 
   options.modes = "ar,fast";
   EXPECT_FALSE(RunServerBench(options, of_file, {}, {}).ok());
