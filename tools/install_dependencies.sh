@@ -9,8 +9,7 @@ for group in "$@"; do
     run)
       packages+=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev
         libsentencepiece-dev libpcre2-dev libicu-dev libxxhash-dev libssl-dev
-        libcurl4-openssl-dev
-        libboost-dev libcpp-httplib-dev prometheus-cpp-dev libedit-dev)
+        libcurl4-openssl-dev libboost-dev prometheus-cpp-dev libedit-dev)
       ;;
     test)
       packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-venv

@@ -349,8 +349,9 @@ class GoodInput(CliTest):
         table = self.succeed("bench", "--prompts", prompts, "-n", 24, "--batch", 2,
                              "--html", page, "--json", data).stdout
         self.assertIn("speed-up [95% CI]", table)
-        self.assertIn("<svg", page.read_text())
         report = json.loads(data.read_text())
+        self.assertEqual(self.drawn(page), report)
+        self.assertEqual(report["kind"], "bench")
         self.assertEqual(report["meta"]["acceptance"], "real")
         modes = {mode["mode"]: mode for mode in report["sets"][0]["modes"]}
         self.assertTrue({"ar", "sd", "ssd"} <= set(modes))

@@ -1,5 +1,6 @@
 """Runs the program of a test's command line: NAME_test.py PROGRAM SOURCE_DIRECTORY [TEST]..."""
 
+import json
 import os
 import pathlib
 import pty
@@ -42,6 +43,10 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result.stdout, "", arguments)
         self.assertRegex(result.stderr, r"\Aforetoken: [^\n]+\n\Z", arguments)
         self.assertIn(saying, result.stderr, arguments)
+
+    def drawn(self, page):
+        """The report that a page draws; tests/page/report_test.py looks at the drawing."""
+        return json.loads(page.read_text().split('id="report">')[1].split("</script>")[0])
 
     def shown_on_a_terminal(self, *arguments, stream="stderr"):
         """What a command that succeeds writes to one of its streams, where that is a terminal."""

@@ -88,10 +88,10 @@ class Plan(CliTest):
         self.assertIn("Choice: ssd", out)
         page = self.folder / "plan.html"
         self.succeed("plan", "--calibration", path, "--batches", "1,4", "--html", page)
-        html = page.read_text()
-        self.assertEqual(html.count("<h2>Batch "), 2)
-        self.assertIn("<svg", html)
-        self.assertIn(">ssd</th>", html)
+        drawn = self.drawn(page)
+        self.assertEqual(drawn["kind"], "plan")
+        self.assertEqual([table["batch"] for table in drawn["tables"]], [1, 4])
+        self.assertIn("ssd", [plan["mode"] for plan in drawn["tables"][0]["plans"]])
         out = self.succeed("plan", "--calibration", path, "--verify", "rejection",
                            "--temp", 0.8).stdout
         self.assertIn("at T = 1, the closest to 0.8 that was measured", out)
@@ -165,7 +165,13 @@ class Plan(CliTest):
         hits = setting["draft"]["hit_partial"]
         self.assertEqual(hits, sorted(hits))
         self.assertTrue(0 < setting["draft"]["acceptance"][0] < 1)
-        self.assertIn("Figure 4", page.read_text())
+        drawn = self.drawn(page)
+        self.assertEqual(drawn["kind"], "calibration")
+        self.assertEqual(drawn["times"], calibration["times"])
+        self.assertEqual([shown["draft"]["hit_full"] for shown in drawn["settings"]],
+                         [given["draft"]["hit_full"] for given in calibration["settings"]])
+        self.assertEqual(set(drawn["settings"][2]["draft"]["law_full"]), {"c", "r"})
+        self.assertEqual(["fallbacks" in shown for shown in drawn["settings"]], [True, True, False])
         self.assertIn("b* ", self.succeed("plan", "--calibration", measured).stdout)
         plan = json.loads(self.succeed("plan", "--calibration", measured, "--verify", "rejection",
                                        "--json", "-").stdout)
@@ -191,9 +197,9 @@ class Plan(CliTest):
         self.assertAlmostEqual(speed["ssd, whole cache"], 255.8, delta=20)
         self.assertEqual([run["draft_devices"] for run in report["devices"]],
                          2 * [1, 2, 3, 4, 6, 8])
-        html = page.read_text()
-        self.assertIn("<svg", html)
-        self.assertNotIn("http", html)
+        self.assertEqual(self.drawn(page), report)
+        self.assertEqual(report["kind"], "simulation")
+        self.assertNotIn("http", page.read_text())
         self.assertEqual(report, json.loads(self.succeed(*options, "--json", "-").stdout))
         self.assertIn("ssd, anytime", self.succeed(*options).stdout)
 
@@ -212,7 +218,9 @@ class Plan(CliTest):
         self.assertAlmostEqual(report["meta"]["knee"], 173.7, delta=0.1)  # SSSD, Appendix B.
         self.assertEqual(int(report["meta"]["free_s_q"]), 21)
         self.assertEqual(len(report["ops"]), 8)
-        self.assertIn("<svg", page.read_text())
+        self.assertEqual(self.drawn(page), report)
+        self.assertEqual(report["kind"], "roofline")
+        self.assertEqual(report["meta"]["tokens"], "a chain at acceptance 0.7")
         own = json.loads(self.succeed("plan", "--roofline", "--model-shape",
                                       MODELS / "demo-target", "--flops", 1e12, "--bandwidth",
                                       15e9, "--batch", 1, "--json", "-").stdout)

@@ -82,8 +82,11 @@ class ServeTest(ServerTest):
             result = subprocess.run(command, capture_output=True, text=True, timeout=300)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertIn("9 of 9", result.stdout)
-            load = json.loads(report.read_text())["load"]
-            self.assertIn("Time to first token", page.read_text())
+            drawn = page.read_text().split('id="report">')[1].split("</script>")[0]
+            self.assertEqual(json.loads(drawn), json.loads(report.read_text()))
+            self.assertEqual(json.loads(drawn)["kind"], "load")
+            load = json.loads(drawn)["load"]
+            self.assertGreater(load["ttft_ms"]["p50"], 0)
         self.assertEqual([load["requests"], load["completed"], load["errors"]], [9, 9, {}])
         self.assertEqual([load["output_tokens"], load["tokens_counted_by"]], [9 * 16, "usage"])
         self.assertLessEqual(load["peak_in_flight"], 3)

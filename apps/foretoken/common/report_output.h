@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -14,8 +13,11 @@ struct ReportFiles {
   std::string html;
 };
 
-/// Prints `text`, and writes `report` and the page that is made of it where files are named.
-Status WriteReport(const ReportFiles& files, const Json& report, const std::string& text,
-                   const std::function<std::string(const Json&)>& page = {});
+/// A page that draws `report`, whose "kind" says which report it is (report.html knows the kinds).
+/// It has all in itself and fetches nothing.
+std::string ReportPage(const Json& report);
+
+/// Prints `text`, and writes `report` and its page where files are named.
+Status WriteReport(const ReportFiles& files, const Json& report, const std::string& text);
 
 }  // namespace foretoken

@@ -142,6 +142,14 @@ std::string FormatPercent(double share) {
   return share < 0 ? "-" : fmt::format("{:.1f}%", share * 100);
 }
 
+std::string FormatNumber(double value) {
+  const double magnitude = std::abs(value);
+  if (magnitude >= 100) return fmt::format("{:.0f}", value);
+  if (magnitude >= 10) return fmt::format("{:.1f}", value);
+  if (magnitude >= 1 || magnitude == 0) return fmt::format("{:.2f}", value);
+  return fmt::format("{:.3g}", value);
+}
+
 std::string FormatDuration(double nanoseconds) {
   constexpr const char* kUnits[] = {" ns", " us", " ms", " s"};
   return WithUnit(nanoseconds, kUnits);

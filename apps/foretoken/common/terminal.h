@@ -72,6 +72,8 @@ class ProgressBar {
   bool enabled_;
 };
 
+/// About three significant digits, without trailing noise: "0.0123", "1.23", "45.6", "1234".
+std::string FormatNumber(double value);
 /// "3.2 MB", "812 bytes": powers of ten, three digits.
 std::string FormatBytes(double bytes);
 /// "1,234.5" is never needed: "5.23M", "134.5M", "8.03B".

@@ -26,6 +26,14 @@ TEST(Terminal, FormatsKeepThreeDigits) {
   EXPECT_EQ(FormatPercent(0.3844), "38.4%");
 }
 
+TEST(Terminal, FormatsAboutThreeDigits) {
+  EXPECT_EQ(FormatNumber(0), "0.00");
+  EXPECT_EQ(FormatNumber(0.01234), "0.0123");
+  EXPECT_EQ(FormatNumber(1.234), "1.23");
+  EXPECT_EQ(FormatNumber(45.67), "45.7");
+  EXPECT_EQ(FormatNumber(12345.6), "12346");
+}
+
 TEST(Terminal, OriginsAreTextWithoutColour) {
   EXPECT_EQ(Painter(false).Paint(TokenOrigin::kAccepted, "a"), "a");
   const Painter painter(true);

@@ -223,14 +223,10 @@ Result<int> RunReplay(DatastoreCommandOptions options) {
   const Json points = Replay(tenant.get(), options.lengths, streams, prompt);
   std::uint64_t tokens = 0;
   for (const auto& segment : tenant->Segments()) tokens += segment->tokens();
-  const Json report = {
-      {"streams", streams.size()}, {"datastore_tokens", tokens}, {"points", points}};
-  const Json meta = {{"streams", streams.size()},
-                     {"datastore tokens", tokens},
-                     {"prompt tokens", prompt},
-                     {"files", options.files}};
-  FT_RETURN_IF_ERROR(WriteReport(options.Report(), report, ReplayTable(points, options.lengths),
-                                 [&](const auto&) { return RenderReplay(points, meta); }));
+  const Json report = {{"kind", "replay"},           {"streams", streams.size()},
+                       {"datastore_tokens", tokens}, {"prompt_tokens", prompt},
+                       {"files", options.files},     {"points", points}};
+  FT_RETURN_IF_ERROR(WriteReport(options.Report(), report, ReplayTable(points, options.lengths)));
   return 0;
 }
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "apps/foretoken/common/html_page.h"
-#include "apps/foretoken/common/report_chart.h"
 #include "apps/foretoken/common/terminal.h"
 #include "base/threads/clock.h"
 #include "core/draft/registry.h"
@@ -111,21 +109,6 @@ Json ReplayOne(const Source& source, DatastoreTenant* tenant, int speculation_le
           {"retrieval_us", per_step(retrieval_ns) / 1e3}};
 }
 
-// A card of the values of `key` against s_q, one line a source.
-ChartCard ReplayCard(const Json& points, ChartCard card, const char* key) {
-  card.x_label = "speculation length s_q";
-  card.logarithmic_x = true;
-  for (const auto& point : points) {  // The points of a source lie together, by ascending length.
-    if (card.series.empty() || card.series.back().name != point["source"]) {
-      card.series.push_back({point["source"], static_cast<int>(card.series.size())});
-    }
-    const double value = point[key];
-    card.series.back().points.emplace_back(point["speculation_length"], std::max(value, 0.01));
-  }
-  for (const auto& [length, value] : card.series[0].points) card.x_ticks.push_back(length);
-  return card;
-}
-
 }  // namespace
 
 Json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
@@ -156,20 +139,6 @@ std::string ReplayTable(const Json& points, std::span<const int> lengths) {
     table.Add(std::move(row));
   }
   return table.Render();
-}
-
-std::string RenderReplay(const Json& points, const Json& meta) {
-  const std::vector<ChartCard> cards = {
-      ReplayCard(points, {.heading = "accepted tokens per step", .y_reach = 0.1},
-                 "accepted_per_step"),
-      ReplayCard(points, {.heading = "retrieval time, us", .logarithmic_y = true}, "retrieval_us")};
-  return HtmlPage(
-      "Retrieval replay",
-      "<h1>Retrieval replay</h1>" + MetaList(meta) +
-          CardSection("Proposals",
-                      "Recorded token streams, gone through as decoding would: how many "
-                      "proposed tokens come true a step, by how many rows are verified.",
-                      cards));
 }
 
 }  // namespace foretoken

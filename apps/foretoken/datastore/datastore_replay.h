@@ -26,7 +26,4 @@ Json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
 /// terminal.
 std::string ReplayTable(const Json& points, std::span<const int> lengths);
 
-/// A page with the paper's Figure 4: accepted tokens against s_q, and retrieval times.
-std::string RenderReplay(const Json& points, const Json& meta);
-
 }  // namespace foretoken

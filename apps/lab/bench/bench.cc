@@ -13,7 +13,6 @@
 #include "apps/foretoken/common/terminal.h"
 #include "apps/lab/bench/bench_report.h"
 #include "apps/lab/bench/drafter_list.h"
-#include "apps/lab/bench/html_report.h"
 #include "apps/lab/bench/lossy_cost.h"
 #include "apps/lab/bench/script_option.h"
 #include "base/threads/cores.h"
@@ -433,8 +432,10 @@ Json Bench::Meta() const {
 }
 
 Result<int> Bench::Report() const {
-  const Json report = {
-      {"meta", Meta()}, {"definitions", Definitions()}, {"sets", SetsJson(results_, context_)}};
+  const Json report = {{"kind", "bench"},
+                       {"meta", Meta()},
+                       {"definitions", Definitions()},
+                       {"sets", SetsJson(results_, context_)}};
   std::string text = fmt::format("Target {} ({}, {}) on cores {}", target_->source().label(),
                                  options_.model.precision, target_->facts().backend,
                                  FormatCores(decoding_.cores.target));
@@ -449,7 +450,7 @@ Result<int> Bench::Report() const {
                       options_.batch);
   text += neighbour_.Sentence();
   for (const SetResult& set : results_) text += "\n" + RenderSet(set, context_);
-  FT_RETURN_IF_ERROR(WriteReport(options_.files, report, text, RenderBenchReport));
+  FT_RETURN_IF_ERROR(WriteReport(options_.files, report, text));
   std::fflush(stdout);
   for (const std::string& sentence : SlowModes(results_, context_)) PrintWarning(sentence);
   for (const SetResult& set : results_) {

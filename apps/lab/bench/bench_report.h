@@ -78,7 +78,23 @@ struct BenchContext {
 ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,
                            const BenchContext& context);
 
-/// The report's "sets": what RenderBenchReport draws (html_report.h says how it is laid out).
+/// The report's "sets". Of what it has, the page (report.html) draws
+///
+///     [{"name", "modes": [{
+///        "mode",                                    // unique within a set, the same in all sets
+///        "tokens_per_s": {"median", "p25", "p75"},  // decode only, over prompts
+///        "speedup": {"value", "low", "high"},       // over AR, with its confidence interval
+///        "acceptance_length",                       // tokens emitted per round, bonus included
+///        "acceptance_per_position": [...],          // accepted / verified, given all before were
+///        "hit_rate": {"before_k", "at_k"},          // speculation cache, by depth of the outcome
+///        "ttft_ms": {"p50", "p99"},
+///        "itl_ms": {"p50", "p99", "histogram": [[edge, count], ...]},  // upper edges, ascending
+///        "rounds",
+///        "round_us": {"target", "wait", "host"},    // means per round
+///        "identical"                                // same tokens as AR: true or false
+///      }, ...]}, ...]
+///
+/// and shows what is absent, null or of another type as a dash.
 Json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context);
 
 /// A sentence for every mode with a draft that was slower than ar on a set.

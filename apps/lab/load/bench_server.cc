@@ -261,7 +261,9 @@ Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOption
   const bool compares = !options.modes.empty();
   const std::vector<ModeLoad> loads = Measure(plan, modes, compares ? options.rounds : 1);
 
-  Json report = {{"meta", Meta(options, plan)}, {"definitions", LoadDefinitions()}};
+  Json report = {{"kind", compares ? "modes" : "load"},
+                 {"meta", Meta(options, plan)},
+                 {"definitions", LoadDefinitions()}};
   std::string text =
       fmt::format("{} at {}: {}, {} connections, temperature {:g}\n", plan.content.model,
                   options.url, report["meta"]["arrivals"].get<std::string>(),
@@ -274,8 +276,7 @@ Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOption
     report["load"] = LoadJson(loads.front().rounds, options.goals);
     text += "\n" + RenderLoad(report["load"]);
   }
-  FT_RETURN_IF_ERROR(
-      WriteReport(files, report, text, compares ? RenderModesReport : RenderLoadReport));
+  FT_RETURN_IF_ERROR(WriteReport(files, report, text));
   const bool failed = std::ranges::any_of(loads, [](const ModeLoad& load) {
     return std::ranges::any_of(load.rounds, [](const auto& round) {
       return !std::ranges::all_of(round, &LoadRecord::ok);

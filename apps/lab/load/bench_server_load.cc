@@ -1,15 +1,18 @@
 #include "apps/lab/load/bench_server_load.h"
 
+#include <curl/curl.h>
 #include <fmt/core.h>
-#include <httplib.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
+#include "base/check.h"
 #include "base/numbers/philox.h"
 #include "base/text/utf8.h"
 #include "base/threads/clock.h"
@@ -19,19 +22,89 @@
 namespace foretoken {
 namespace {
 
-constexpr double kConnectSeconds = 10;
+constexpr long kConnectSeconds = 10;
 constexpr std::size_t kShownOfReply = 300;
 
-std::unique_ptr<httplib::Client> Connect(const ServerAccess& access) {
-  auto client = std::make_unique<httplib::Client>(access.address.origin);
-  client->set_keep_alive(true);
-  client->set_tcp_nodelay(true);
-  client->set_connection_timeout(std::chrono::duration<double>(kConnectSeconds));
-  client->set_read_timeout(std::chrono::duration<double>(access.timeout_s));
-  client->set_write_timeout(std::chrono::duration<double>(access.timeout_s));
-  if (!access.api_key.empty()) client->set_bearer_token_auth(access.api_key);
-  return client;
-}
+// A connection to a server, which is kept from request to request.
+class Connection {
+ public:
+  // Takes the next bytes of a reply; false ends the reply.
+  using Take = std::function<bool(std::string_view)>;
+
+  explicit Connection(const ServerAccess& access)
+      : access_(access),
+        easy_(curl_easy_init(), curl_easy_cleanup),
+        headers_(nullptr, curl_slist_free_all) {
+    FT_CHECK(easy_ != nullptr);
+    AddHeader("Content-Type: application/json");
+    AddHeader("Accept: text/event-stream, */*");
+    AddHeader("Expect:");  // A long body is sent at once, not when the server says so.
+    if (!access.api_key.empty()) AddHeader("Authorization: Bearer " + access.api_key);
+    Set(CURLOPT_HTTPHEADER, headers_.get());
+    Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+    Set(CURLOPT_PROXY, "");  // What stands between would be measured too.
+    Set(CURLOPT_NOSIGNAL, 1L);
+    Set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+    Set(CURLOPT_WRITEFUNCTION, &Connection::OnBytes);
+    Set(CURLOPT_WRITEDATA, static_cast<void*>(this));
+    Set(CURLOPT_XFERINFOFUNCTION, &Connection::OnProgress);
+    Set(CURLOPT_XFERINFODATA, static_cast<void*>(this));
+    Set(CURLOPT_NOPROGRESS, 0L);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Posts `body`, or gets where it is null, and returns when the reply has ended.
+  CURLcode Send(const std::string& path, const std::string* body, Take take) {
+    take_ = std::move(take);
+    moved_ns_ = NowNs();
+    Set(CURLOPT_URL, (access_.address.origin + access_.address.prefix + path).c_str());
+    if (body != nullptr) {
+      Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body->size()));
+      Set(CURLOPT_POSTFIELDS, body->c_str());
+    }
+    return curl_easy_perform(easy_.get());
+  }
+
+  // The HTTP status of the reply that comes or has come last.
+  int status() const {
+    long status = 0;
+    curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+    return static_cast<int>(status);
+  }
+
+ private:
+  static std::size_t OnBytes(char* bytes, std::size_t size, std::size_t count, void* connection) {
+    auto* const self = static_cast<Connection*>(connection);
+    self->moved_ns_ = NowNs();
+    return self->take_({bytes, size * count}) ? size * count : 0;
+  }
+
+  // Ends a reply that has been silent for too long. curl calls this once a second at least.
+  static int OnProgress(void* connection, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+    const auto* const self = static_cast<const Connection*>(connection);
+    return static_cast<double>(NowNs() - self->moved_ns_) > self->access_.timeout_s * 1e9 ? 1 : 0;
+  }
+
+  void AddHeader(const std::string& header) {
+    curl_slist* const longer = curl_slist_append(headers_.get(), header.c_str());
+    FT_CHECK(longer != nullptr);
+    static_cast<void>(headers_.release());
+    headers_.reset(longer);
+  }
+
+  template <typename Value>
+  void Set(CURLoption option, Value value) {
+    const CURLcode code = curl_easy_setopt(easy_.get(), option, value);
+    FT_CHECK(code == CURLE_OK, "option {}: {}", static_cast<int>(option), curl_easy_strerror(code));
+  }
+
+  const ServerAccess& access_;
+  std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> easy_;
+  std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers_;
+  Take take_;
+  std::int64_t moved_ns_ = 0;  // When the request began or its last bytes came.
+};
 
 // What an error reply says: OpenAI's message where it has that shape, else its beginning.
 std::string ReplyMessage(const std::string& body) {
@@ -41,53 +114,40 @@ std::string ReplyMessage(const std::string& body) {
 }
 
 // Names a failure of the transport.
-std::string TransportError(httplib::Error error, bool silent_too_long) {
-  switch (error) {
-    case httplib::Error::Connection:
-    case httplib::Error::ConnectionTimeout:
-    case httplib::Error::SSLConnection:
-    case httplib::Error::SSLServerVerification:
+std::string TransportError(CURLcode code) {
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_OPERATION_TIMEDOUT:  // Only connecting has a limit that curl knows.
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
       return "connection";
+    case CURLE_ABORTED_BY_CALLBACK:
+      return "timeout";
     default:
-      return silent_too_long ? "timeout" : "cut off";
+      return "cut off";
   }
 }
 
-// Sends a request over a connection that `access` made, and times the reply.
-void Send(httplib::Client* client, const ServerAccess& access, const LoadRequest& request,
-          LoadRecord* record) {
+// Sends a request and times the reply.
+void Send(Connection* connection, const LoadRequest& request, LoadRecord* record) {
   SseReader reader;
-  int status = 0;
   std::string refusal;
-  std::int64_t last_ns = NowNs();
-  httplib::Request post;
-  post.method = "POST";
-  post.path = access.address.prefix + request.path;
-  post.body = request.body;
-  post.headers = {{"Content-Type", "application/json"}, {"Accept", "text/event-stream"}};
-  post.response_handler = [&](const httplib::Response& response) {
-    status = response.status;
-    return true;
-  };
-  post.content_receiver = [&](const char* bytes, std::size_t size, std::uint64_t, std::uint64_t) {
-    last_ns = NowNs();
-    const std::string_view part(bytes, size);
-    if (status != 200) {
-      refusal += part;
+  const CURLcode code = connection->Send(request.path, &request.body, [&](std::string_view bytes) {
+    const std::int64_t now_ns = NowNs();
+    if (connection->status() != 200) {
+      refusal += bytes;
     } else {
-      reader.Feed(part, [&](std::string_view data) { record->OnEvent(data, last_ns); });
+      reader.Feed(bytes, [&](std::string_view data) { record->OnEvent(data, now_ns); });
     }
     return record->ok();
-  };
-  httplib::Response response;
-  httplib::Error error = httplib::Error::Success;
-  const bool whole = client->send(post, response, error);
+  });
   record->end_ns = NowNs();
-  const auto silence_s = static_cast<double>(record->end_ns - last_ns) / 1e9;
+  const int status = connection->status();
   if (!record->ok()) return;  // By what the stream said.
-  if (!whole) {
-    record->error = TransportError(error, silence_s >= 0.9 * access.timeout_s);
-    record->message = httplib::to_string(error);
+  if (code != CURLE_OK) {
+    record->error = TransportError(code);
+    record->message = curl_easy_strerror(code);
   } else if (status != 200) {
     record->error = fmt::format("http {}", status);
     record->message = ReplyMessage(refusal);
@@ -130,25 +190,31 @@ Result<ServerAddress> ParseServerUrl(std::string_view url) {
 }
 
 Result<std::string> FirstModel(const ServerAccess& access) {
-  const std::string path = access.address.prefix + "/v1/models";
-  const std::string url = access.address.origin + path;
-  const httplib::Result reply = Connect(access)->Get(path);
-  if (!reply) {
-    return Error{ErrorCode::kUnavailable, fmt::format("no server answers at {} ({})", url,
-                                                      httplib::to_string(reply.error()))};
+  const std::string path = "/v1/models";
+  const std::string url = access.address.origin + access.address.prefix + path;
+  Connection connection(access);
+  std::string body;
+  const CURLcode code = connection.Send(path, nullptr, [&](std::string_view bytes) {
+    body += bytes;
+    return true;
+  });
+  const int status = connection.status();
+  if (code != CURLE_OK) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("no server answers at {} ({})", url, curl_easy_strerror(code))};
   }
-  if (reply->status == 401 || reply->status == 403) {
+  if (status == 401 || status == 403) {
     return InvalidInput(
-        fmt::format("{} refuses the API key (HTTP {}); give it by --api-key", url, reply->status));
+        fmt::format("{} refuses the API key (HTTP {}); give it by --api-key", url, status));
   }
-  const Json models = Json::Parse(reply->body);
-  if (reply->status == 200 && models.is_object()) {
+  const Json models = Json::Parse(body);
+  if (status == 200 && models.is_object()) {
     const Json* const first = models.Find("/data/0/id");
     if (first != nullptr && first->is_string()) return first->text();
   }
   return InvalidInput(fmt::format(
       "{} lists no model (HTTP {}); is this an OpenAI-compatible server? --server-model names one",
-      url, reply->status));
+      url, status));
 }
 
 std::vector<std::int64_t> ArrivalTimes(const LoadShape& shape, std::size_t count) {
@@ -172,7 +238,7 @@ std::vector<LoadRecord> RunLoad(const ServerAccess& access,
   std::mutex done;
   const std::int64_t begin_ns = NowNs();
   const auto work = [&] {
-    const auto client = Connect(access);
+    Connection connection(access);
     for (std::size_t i = next++; i < requests.size(); i = next++) {
       LoadRecord& record = records[i];
       const std::int64_t arrival_ns = begin_ns + arrivals[i];
@@ -180,7 +246,7 @@ std::vector<LoadRecord> RunLoad(const ServerAccess& access,
         std::this_thread::sleep_for(std::chrono::nanoseconds(arrival_ns - NowNs()));
       }
       record.start_ns = shape.rate > 0 ? arrival_ns : NowNs();
-      Send(client.get(), access, requests[i], &record);
+      Send(&connection, requests[i], &record);
       const std::lock_guard lock(done);
       on_done();
     }

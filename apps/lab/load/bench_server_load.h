@@ -13,7 +13,7 @@ namespace foretoken {
 
 /// Where an OpenAI-compatible server listens.
 struct ServerAddress {
-  std::string origin;  ///< "http://host:port", as the HTTP client takes it.
+  std::string origin;  ///< "http://host:port"
   std::string prefix;  ///< What comes before "/v1", usually nothing.
 };
 

@@ -6,8 +6,6 @@
 #include <map>
 
 #include "apps/foretoken/common/bench_stats.h"
-#include "apps/foretoken/common/html_page.h"
-#include "apps/foretoken/common/report_chart.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/common/time_units.h"
 #include "json/json.h"
@@ -15,17 +13,16 @@
 namespace foretoken {
 namespace {
 
-// The latencies in the order of tables and charts, with their names for readers.
+// The latencies in the order of the table, with their names for readers.
 struct Latency {
   const char* key;
   const char* name;
-  const char* long_name;
 };
 constexpr Latency kLatencies[] = {
-    {"ttft_ms", "TTFT", "Time to first token"},
-    {"tpot_ms", "TPOT", "Time per output token"},
-    {"itl_ms", "ITL", "Gap between two pieces of text"},
-    {"e2e_ms", "request", "Whole request"},
+    {"ttft_ms", "TTFT"},
+    {"tpot_ms", "TPOT"},
+    {"itl_ms", "ITL"},
+    {"e2e_ms", "request"},
 };
 
 Json LatencyJson(const std::vector<double>& values_ns) {
@@ -109,42 +106,7 @@ std::string LatencyTable(const Json& load) {
   return table.Render(2);
 }
 
-std::string LatencyCards(const Json& load) {
-  std::vector<ChartCard> cards;
-  for (const Latency& latency : kLatencies) {
-    if (!load.contains(latency.key)) continue;
-    const Json& figures = load[latency.key];
-    const auto shown = [&](const char* key) { return FormatNumber(figures[key].get<double>()); };
-    cards.push_back(
-        {.heading = latency.long_name,
-         .note = fmt::format("p50 {}, p90 {}, p99 {} ms", shown("p50"), shown("p90"), shown("p99")),
-         .x_label = "milliseconds (logarithmic)",
-         .logarithmic_x = true,
-         .markers = false,
-         .series = {{latency.name, 1, Distribution(figures["histogram"])}}});
-  }
-  return CardSection("Latencies", "Share of values at or below a time.", cards);
-}
-
-std::string ErrorList(const Json& errors) {
-  if (errors.empty()) return {};
-  std::string html = "<section><h2>Errors</h2>\n<ul>\n";
-  for (const auto& [kind, error] : errors.items()) {
-    html +=
-        fmt::format("<li><span class=\"bad\">{} × {}</span>: {}</li>\n", error["count"].get<int>(),
-                    EscapeHtml(kind), EscapeHtml(error["example"].get<std::string>()));
-  }
-  return html + "</ul></section>\n";
-}
-
-}  // namespace
-
-bool LoadGoals::MetBy(const LoadRecord& record) const {
-  if (!record.ok()) return false;
-  if (ttft_ms && record.ttft_ns() > *ttft_ms * kNsPerMs) return false;
-  return !tpot_ms || record.tpot_ns().value_or(0) <= *tpot_ms * kNsPerMs;
-}
-
+// Name and value of every figure that is not a distribution.
 std::vector<std::pair<std::string, std::string>> LoadFigures(const Json& load) {
   const auto number = [&](const char* key) { return load[key].get<double>(); };
   const auto count = [&](const char* key) { return fmt::format("{:.0f}", number(key)); };
@@ -170,6 +132,14 @@ std::vector<std::pair<std::string, std::string>> LoadFigures(const Json& load) {
     figures.emplace_back("draft tokens accepted", share("acceptance_rate"));
   }
   return figures;
+}
+
+}  // namespace
+
+bool LoadGoals::MetBy(const LoadRecord& record) const {
+  if (!record.ok()) return false;
+  if (ttft_ms && record.ttft_ns() > *ttft_ms * kNsPerMs) return false;
+  return !tpot_ms || record.tpot_ns().value_or(0) <= *tpot_ms * kNsPerMs;
 }
 
 Json LoadJson(const std::vector<std::vector<LoadRecord>>& rounds, const LoadGoals& goals) {
@@ -253,15 +223,6 @@ std::string RenderLoad(const Json& load) {
                         error["example"].get<std::string>());
   }
   return text;
-}
-
-std::string RenderLoadReport(const Json& report) {
-  const Json& load = report["load"];
-  const std::string body = "<h1>Foretoken bench: a server under load</h1>\n" +
-                           MetaList(report["meta"]) +
-                           "<section><h2>Figures</h2>\n<div class=\"card\">" +
-                           DefinitionList(LoadFigures(load)) + "</div></section>\n";
-  return HtmlPage("Foretoken bench", body + ErrorList(load["errors"]) + LatencyCards(load));
 }
 
 }  // namespace foretoken

@@ -35,13 +35,7 @@ Json LoadJson(const std::vector<std::vector<LoadRecord>>& rounds, const LoadGoal
 /// What each figure means, for the report's "definitions".
 Json LoadDefinitions();
 
-/// Name and value of every figure that is not a distribution. `load` is LoadJson's.
-std::vector<std::pair<std::string, std::string>> LoadFigures(const Json& load);
-
 /// The figures for a terminal, at most 100 columns wide. `load` is LoadJson's.
 std::string RenderLoad(const Json& load);
-
-/// A self-contained page of {"meta", "load"}: figures, and the distributions of the latencies.
-std::string RenderLoadReport(const Json& report);
 
 }  // namespace foretoken

@@ -3,13 +3,12 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <httplib.h>
 
 #include <atomic>
 #include <string>
-#include <thread>
 
 #include "apps/lab/load/bench_server_stream.h"
+#include "apps/lab/load/fake_server_testing.h"
 #include "json/json.h"
 
 namespace foretoken {
@@ -144,9 +143,6 @@ TEST(LoadJson, HasTheFiguresOfItsDefinitions) {
   const std::string shown = RenderLoad(load);
   EXPECT_THAT(shown, HasSubstr("completed              2 of 3"));
   EXPECT_THAT(shown, HasSubstr("1 x http 429: the queue is full"));
-  const std::string html = RenderLoadReport({{"meta", {{"model", "<m>"}}}, {"load", load}});
-  EXPECT_THAT(html, HasSubstr("&lt;m&gt;"));
-  EXPECT_THAT(html, HasSubstr("p50 20.0, p90 28.0, p99 29.8 ms"));
 }
 
 TEST(LoadJson, OfSeveralRoundsCountsNoTimeBetweenThem) {
@@ -170,7 +166,6 @@ TEST(LoadJson, OfNothingCompletedHasNoLatencies) {
   EXPECT_FALSE(load.contains("ttft_ms"));
   EXPECT_FALSE(load.contains("goodput_per_s"));
   EXPECT_THAT(RenderLoad(load), AllOf(HasSubstr("0 of 1"), Not(HasSubstr("TTFT"))));
-  EXPECT_THAT(RenderLoadReport({{"meta", {}}, {"load", load}}), HasSubstr("1 × connection"));
 }
 
 TEST(LoadRequests, TakePromptsInTurnAndSayOnlyWhatWasAsked) {
@@ -206,66 +201,53 @@ TEST(LoadRequests, TakePromptsInTurnAndSayOnlyWhatWasAsked) {
 }
 
 // A server that behaves as the prompt of a request says.
-class FakeServer {
+class PromptedServer {
  public:
-  FakeServer() {
-    server_.Get("/v1/models", [](const httplib::Request&, httplib::Response& response) {
-      response.set_content(R"({"data":[{"id":"fake"}]})", "application/json");
-    });
-    server_.Post("/v1/completions",
-                 [this](const httplib::Request& request, httplib::Response& response) {
-                   ++requests_;
-                   const Json body = Json::Parse(request.body);
-                   Answer(body["prompt"], body["stream_options"]["include_usage"], &response);
-                 });
-    port_ = server_.bind_to_any_port("127.0.0.1");
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
-    while (!server_.is_running()) std::this_thread::yield();
-  }
-  ~FakeServer() {
-    server_.stop();
-    thread_.join();
-  }
-
   ServerAccess access() const {
     ServerAccess access;
-    access.address = *ParseServerUrl(fmt::format("127.0.0.1:{}", port_));
+    access.address = *ParseServerUrl(server_.url());
     access.timeout_s = 0.3;
     return access;
   }
   int requests() const { return requests_; }
 
  private:
-  static void Answer(const std::string& prompt, bool with_usage, httplib::Response* response) {
-    if (prompt == "refuse") {
-      response->status = 429;
-      response->set_content(R"({"error":{"message":"the queue is full"}})", "application/json");
+  void Handle(const server::HttpRequest& request, const server::HttpExchange& exchange) {
+    if (request.head.path == "/v1/models") {
+      exchange.Reply({.content_type = "application/json", .body = R"({"data":[{"id":"fake"}]})"});
       return;
     }
-    response->set_chunked_content_provider(
-        "text/event-stream", [=](std::size_t, httplib::DataSink& sink) {
-          const auto send = [&](const std::string& data) {
-            const std::string event = "data: " + data + "\n\n";
-            sink.write(event.data(), event.size());
-          };
-          send(R"({"choices":[{"text":"one two"}]})");
-          if (prompt == "hang") std::this_thread::sleep_for(std::chrono::milliseconds(600));
-          if (prompt == "fail") send(R"({"error":{"message":"lost the model"}})");
-          if (prompt == "good") {
-            send(R"({"choices":[{"text":" three","finish_reason":"stop"}]})");
-            if (with_usage)
-              send(R"({"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":3}})");
-            send("[DONE]");
-          }
-          sink.done();
-          return true;
-        });
+    ++requests_;
+    const Json body = Json::Parse(request.body);
+    Answer(body["prompt"], body["stream_options"]["include_usage"], exchange);
   }
 
-  httplib::Server server_;
+  static void Answer(const std::string& prompt, bool with_usage,
+                     const server::HttpExchange& exchange) {
+    if (prompt == "refuse") {
+      exchange.Reply({.status = 429,
+                      .content_type = "application/json",
+                      .body = R"({"error":{"message":"the queue is full"}})"});
+      return;
+    }
+    exchange.Begin({.content_type = "text/event-stream"});
+    const auto send = [&](const std::string& data) {
+      exchange.Write("data: " + data + "\n\n", [] {});
+    };
+    send(R"({"choices":[{"text":"one two"}]})");
+    if (prompt == "hang") return;
+    if (prompt == "fail") send(R"({"error":{"message":"lost the model"}})");
+    if (prompt == "good") {
+      send(R"({"choices":[{"text":" three","finish_reason":"stop"}]})");
+      if (with_usage) send(R"({"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":3}})");
+      send("[DONE]");
+    }
+    exchange.End();
+  }
+
   std::atomic<int> requests_ = 0;
-  int port_ = 0;
-  std::thread thread_;
+  FakeServer server_{[this](const server::HttpRequest& request,
+                            const server::HttpExchange& exchange) { Handle(request, exchange); }};
 };
 
 LoadRequest Completion(const std::string& prompt) {
@@ -274,7 +256,7 @@ LoadRequest Completion(const std::string& prompt) {
 }
 
 TEST(RunLoad, TimesGoodRepliesAndNamesEveryFailure) {
-  const FakeServer server;
+  const PromptedServer server;
   const ServerAccess access = server.access();
   ASSERT_EQ(*FirstModel(access), "fake");
   int done = 0;
@@ -301,7 +283,7 @@ TEST(RunLoad, TimesGoodRepliesAndNamesEveryFailure) {
 }
 
 TEST(RunLoad, KeepsToItsConnectionsAndArrivals) {
-  const FakeServer server;
+  const PromptedServer server;
   const std::vector<LoadRequest> requests(12, Completion("good"));
   const LoadShape shape{.concurrency = 3, .rate = 400, .seed = 5};
   const std::vector<LoadRecord> records = RunLoad(server.access(), requests, shape, [] {});
@@ -316,7 +298,7 @@ TEST(RunLoad, KeepsToItsConnectionsAndArrivals) {
 TEST(RunLoad, SaysWhereNoServerAnswers) {
   ServerAccess access;
   {
-    const FakeServer server;
+    const PromptedServer server;
     access = server.access();
   }
   const Result<std::string> model = FirstModel(access);

@@ -5,8 +5,6 @@
 #include "json/json.h"
 
 #include "apps/foretoken/common/bench_stats.h"
-#include "apps/foretoken/common/html_page.h"
-#include "apps/foretoken/common/report_chart.h"
 #include "apps/foretoken/common/terminal.h"
 
 namespace foretoken {
@@ -78,29 +76,6 @@ std::string RenderModes(const Json& modes) {
     }
   }
   return table.Render(2) + errors;
-}
-
-std::string RenderModesReport(const Json& report) {
-  std::vector<ChartBar> bars;
-  std::string figures;
-  int color = 0;
-  for (const Json& mode : report["modes"]) {
-    const Json& rate = mode["output_tokens_per_s"];
-    const auto name = mode["mode"].get<std::string>();
-    bars.push_back({.name = name,
-                    .color = color++ % kReportColors,
-                    .value = rate["median"],
-                    .low = rate["p25"],
-                    .high = rate["p75"]});
-    figures += fmt::format("<section><h2>{}</h2>\n<div class=\"card\">{}</div></section>\n",
-                           EscapeHtml(name), DefinitionList(LoadFigures(mode["load"])));
-  }
-  const std::string speed =
-      CardSection("Output tokens per second",
-                  "Median over the rounds; the whisker spans the middle half of them.",
-                  {{.heading = "All requests together", .bars = std::move(bars)}});
-  return HtmlPage("Foretoken bench", "<h1>Foretoken bench: modes of a server under load</h1>\n" +
-                                         MetaList(report["meta"]) + speed + figures);
 }
 
 }  // namespace foretoken

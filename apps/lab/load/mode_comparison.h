@@ -24,7 +24,4 @@ Json ModesJson(const std::vector<ModeLoad>& modes, const LoadGoals& goals);
 /// A table with a row for each mode, and what failed. `modes` is ModesJson's.
 std::string RenderModes(const Json& modes);
 
-/// A self-contained page of {"meta", "modes"}.
-std::string RenderModesReport(const Json& report);
-
 }  // namespace foretoken

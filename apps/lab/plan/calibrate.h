@@ -8,6 +8,7 @@
 
 #include "apps/lab/study/calibration.h"
 #include "core/engine/engine.h"
+#include "json/json.h"
 
 namespace foretoken {
 
@@ -44,10 +45,9 @@ Status MeasureOverheads(Engine& engine, const CalibrationTask& task, CostModel* 
 /// The measured rates and the fits c F^-r as a table for a terminal.
 std::string CalibrationTable(const Calibration& calibration);
 
-/// A self-contained page with the plots of the paper's Figures 3 (miss rate against fan-out, with
-/// fits), 4 (acceptance against hits over C, where rejection verification was measured) and 5
-/// (fallbacks against batch size, predicted from the measurements), acceptance by position, and
-/// the passes' times.
-std::string CalibrationPage(const Calibration& calibration, std::string_view title);
+/// What the page of a calibration draws (report.html): the calibration's file with, for each
+/// setting that has a draft, the fits c F^-r of its miss rates and, where C is 1, the speeds with
+/// each fallback by batch size, predicted from the measurements.
+Json CalibrationReport(const Calibration& calibration, std::string_view title);
 
 }  // namespace foretoken

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "apps/foretoken/common/report_output.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/options/options.h"
 #include "apps/foretoken/program/studies.h"
@@ -28,7 +29,8 @@ Result<int> Calibrate(CalibrateCommandOptions options) {
   if (!options.html_path.empty()) {
     const std::string title = fmt::format("{} and {}", options.model.TargetSource().label(),
                                           options.model.DraftSource().label());
-    FT_RETURN_IF_ERROR(ReplaceFile(options.html_path, CalibrationPage(calibration, title)));
+    FT_RETURN_IF_ERROR(
+        ReplaceFile(options.html_path, ReportPage(CalibrationReport(calibration, title))));
   }
   if (options.json) {
     fmt::print("{}\n", text);

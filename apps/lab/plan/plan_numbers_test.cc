@@ -3,12 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "apps/foretoken/common/report_chart.h"
-
 namespace foretoken {
 namespace {
 
-using testing::DoubleEq;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
@@ -59,26 +56,6 @@ TEST(PlanNumbers, NumbersAloneAreAModel) {
   EXPECT_DOUBLE_EQ(model.proposers[DrafterId::kModel].curves.partial.hit(2), 0.7);
   EXPECT_DOUBLE_EQ(model.proposers[DrafterId::kModel].curves.full.hit(1), 0.6);
   EXPECT_FALSE(model.proposers[DrafterId::kNgram].measured());
-}
-
-TEST(ChartCard, TicksCoverTheRangeInRoundSteps) {
-  EXPECT_THAT(LinearTicks(0, 97), ElementsAre(0, 20, 40, 60, 80, 100));
-  EXPECT_THAT(LinearTicks(3, 7), ElementsAre(3, 4, 5, 6, 7));
-  EXPECT_THAT(LinearTicks(0.11, 0.2), ElementsAre(DoubleEq(0.1), DoubleEq(0.12), DoubleEq(0.14),
-                                                  DoubleEq(0.16), DoubleEq(0.18), DoubleEq(0.2)));
-}
-
-TEST(ChartCard, NamesEveryLineOnce) {
-  const std::string html =
-      CardSection("Figures", "",
-                  {{.heading = "a < b",
-                    .note = "Tokens.",
-                    .x_label = "x",
-                    .series = {{.name = "one", .color = 0, .points = {{1, 2}, {2, 3}}},
-                               {.name = "two", .color = 1, .points = {{1, 4}}}}}});
-  EXPECT_THAT(html, HasSubstr("a &lt; b"));
-  EXPECT_THAT(html, HasSubstr("var(--s1)\"></span>two</li>"));
-  EXPECT_THAT(html, HasSubstr("class=\"line s1\""));
 }
 
 }  // namespace

@@ -230,8 +230,8 @@ Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& i
     text += "\n" + TableText(tables.back(), options.all ? SIZE_MAX : kPrintedPlans,
                              /*with_c=*/input.settings.size() > 1);
   }
-  FT_RETURN_IF_ERROR(WriteReport(files, {{"source", input.source}, {"tables", std::move(tables)}},
-                                 text, PlanPage));
+  const Json report = {{"kind", "plan"}, {"source", input.source}, {"tables", std::move(tables)}};
+  FT_RETURN_IF_ERROR(WriteReport(files, report, text));
   return 0;
 }
 

@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <vector>
 
-#include "apps/foretoken/common/html_page.h"
-#include "apps/foretoken/common/report_chart.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/options/options.h"
 #include "apps/lab/plan/plan_views.h"
@@ -200,8 +198,15 @@ double FreeRows(const RooflineSetting& setting) {
   return setting.shape.experts > 0 ? 1 : setting.device.roof.knee() / setting.batch;
 }
 
+// Where the tokens of a step are from.
+std::string TokensText(const RooflineSetting& setting) {
+  if (!setting.accepted.empty()) return "the given accepted tokens";
+  return fmt::format("a chain at acceptance {:g}", fmt::join(setting.acceptance, ", "));
+}
+
 Json MakeReport(const RooflineSetting& setting) {
-  return {{"meta",
+  return {{"kind", "roofline"},
+          {"meta",
            {{"model", setting.model_name},
             {"device", setting.device.what},
             {"flops_per_s", setting.device.roof.flops},
@@ -209,7 +214,8 @@ Json MakeReport(const RooflineSetting& setting) {
             {"knee", setting.device.roof.knee()},
             {"free_s_q", FreeRows(setting)},
             {"batch", setting.batch},
-            {"ranks", setting.ranks}}},
+            {"ranks", setting.ranks},
+            {"tokens", TokensText(setting)}}},
           {"ops", OpsJson(setting)},
           {"passes", PassesJson(setting)}};
 }
@@ -246,54 +252,6 @@ std::string RooflineText(const Json& report) {
   return text + ops.Render(2) + "\n" + passes.Render(2);
 }
 
-// A card for every context, with lines through the values of some keys.
-std::vector<ChartCard> Cards(const Json& report, const char* note,
-                             std::initializer_list<std::pair<const char*, const char*>> lines) {
-  std::vector<ChartCard> cards;
-  for (const Json& pass : report["passes"]) {
-    if (pass["s_q"] == 1) {
-      cards.push_back(
-          {.heading = fmt::format("context {:.0f}, batch {}", pass["context"].get<double>(),
-                                  report["meta"]["batch"].get<int>()),
-           .note = note,
-           .x_label = "speculation length s_q"});
-      for (const auto& [name, key] : lines) {
-        cards.back().series.push_back({name, static_cast<int>(cards.back().series.size())});
-      }
-    }
-    auto line = cards.back().series.begin();
-    for (const auto& [name, key] : lines) (line++)->points.emplace_back(pass["s_q"], pass[key]);
-  }
-  return cards;
-}
-
-// `tokens`: where the tokens of a step are from.
-std::string Html(const Json& report, const std::string& tokens) {
-  const Json& meta = report["meta"];
-  const auto number = [&meta](const char* key) { return meta[key].get<double>(); };
-  const Json facts = {{"model", meta["model"]},
-                      {"device", meta["device"]},
-                      {"compute", fmt::format("{:g} TFLOP/s", number("flops_per_s") / 1e12)},
-                      {"memory", fmt::format("{:g} GB/s", number("bytes_per_s") / 1e9)},
-                      {"knee", fmt::format("{:.0f} FLOPs per byte", number("knee"))},
-                      {"rows about free", fmt::format("{:.0f} a sequence", number("free_s_q"))},
-                      {"batch", meta["batch"]},
-                      {"tensor parallelism", meta["ranks"]}};
-  return HtmlPage(
-      "Foretoken roofline",
-      "<h1>Roofline of verification</h1>\n" + MetaList(facts, {"model", "device"}) +
-          CardSection(
-              "Time of a pass",
-              "Each operation takes the longer of its computing and its memory traffic.",
-              Cards(report, "Milliseconds of a pass.",
-                    {{"linear", "linear_ms"}, {"attention", "attention_ms"}, {"pass", "ms"}})) +
-          CardSection("Speed-up",
-                      "Tokens per step over the relative cost of a step; tokens: " + tokens +
-                          ". Drafting is free here.",
-                      Cards(report, "Relative to plain decoding.",
-                            {{"cost", "cost"}, {"tokens", "tokens"}, {"speed-up", "speedup"}})));
-}
-
 }  // namespace
 
 void AddPlanRooflineOptions(CLI::App* app, PlanRooflineOptions* options) {
@@ -321,13 +279,8 @@ void AddPlanRooflineOptions(CLI::App* app, PlanRooflineOptions* options) {
 Result<int> RunPlanRoofline(const PlanRooflineOptions& options, const PlanNumbers& numbers,
                             const ReportFiles& files) {
   FT_ASSIGN_OR_RETURN(const RooflineSetting setting, Resolve(options, numbers));
-  const std::string tokens =
-      setting.accepted.empty()
-          ? fmt::format("a chain at acceptance {:g}", fmt::join(setting.acceptance, ", "))
-          : std::string("the given accepted tokens");
   const Json report = MakeReport(setting);
-  FT_RETURN_IF_ERROR(WriteReport(files, report, RooflineText(report),
-                                 [&](const Json& figures) { return Html(figures, tokens); }));
+  FT_RETURN_IF_ERROR(WriteReport(files, report, RooflineText(report)));
   return 0;
 }
 

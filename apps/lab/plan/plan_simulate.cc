@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "apps/foretoken/common/html_page.h"
-#include "apps/foretoken/common/report_chart.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/options/options.h"
 #include "apps/lab/plan/plan_views.h"
@@ -91,78 +89,9 @@ std::string RunTable(const Json& runs, const std::string& swept) {
   return table.Render(2);
 }
 
-// A mode's colour in every chart.
-int RunColor(const Json& run) {
-  const auto named = [&run](const SimulatedMode& mode) { return run["mode"] == mode.name; };
-  return static_cast<int>(std::ranges::find_if(kSimulatedModes, named) - kSimulatedModes);
-}
-
-// Draws one line per mode, each through the points of its runs.
-template <typename Point>
-ChartCard RunsCard(const Json& runs, ChartCard card, const Point& point) {
-  for (const Json& run : runs) {  // The runs of a mode lie together.
-    if (card.series.empty() || card.series.back().name != run["mode"]) {
-      card.series.push_back({.name = run["mode"], .color = RunColor(run)});
-    }
-    card.series.back().points.push_back(point(run));
-  }
-  for (ChartSeries& line : card.series) std::ranges::sort(line.points);
-  return card;
-}
-
-// Against the value of a key.
-ChartCard RunSpeedCard(const Json& runs, ChartCard card, const char* key) {
-  return RunsCard(runs, std::move(card), [key](const Json& run) {
-    return std::pair(run[key].get<double>(), run[kSpeed].get<double>());
-  });
-}
-
 // "1 target", "2 targets".
 std::string Count(int count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
-std::vector<ChartCard> Sweeps(const Json& report) {
-  std::vector<ChartCard> cards;
-  if (const Json& runs = report["devices"]; !runs.empty()) {
-    cards.push_back(
-        RunSpeedCard(runs,
-                     {.heading = "Draft devices, batch " + runs[0]["batch"].dump(),
-                      .note = "Tokens per second of each sequence; the cache's budget is "
-                              "the best for each point.",
-                      .x_label = "draft devices"},
-                     "draft_devices"));
-  }
-  if (const Json& runs = report["frontier"]; !runs.empty()) {
-    cards.push_back(RunsCard(
-        runs,
-        {.heading = "Throughput against latency",
-         .note = fmt::format("Tokens per second of each device, the draft's among them, at batches "
-                             "1 to {}.",
-                             runs.back()["batch"].get<int>()),
-         .x_label = "tokens per second of each sequence"},
-        [](const Json& run) {
-          return std::pair<double, double>(run[kSpeed], run["tokens_per_s_per_device"]);
-        }));
-    cards.push_back(RunSpeedCard(runs,
-                                 {.heading = "Batch",
-                                  .note = "Tokens per second of each sequence.",
-                                  .x_label = "sequences of a target",
-                                  .logarithmic_x = true},
-                                 "batch"));
-  }
-  if (const Json& runs = report["pool"]; !runs.empty()) {
-    cards.push_back(RunsCard(
-        runs,
-        {.heading = "Targets that share " + Count(runs[0]["draft_devices"], "draft device"),
-         .note = "Tokens per second of each target.",
-         .x_label = "targets"},
-        [](const Json& run) {
-          const double targets = run["targets"];
-          return std::pair(targets, run["tokens_per_s"].get<double>() / targets);
-        }));
-  }
-  return cards;
 }
 
 // An entry of the report's lists.
@@ -191,8 +120,8 @@ Json SimulatedRunJson(const SimulatedRun& run) {
   return out;
 }
 
-// Both read the report: {"meta", and lists of runs: "modes" (one deployment, every mode, AR first),
-// and one for each sweep, empty where it was not wanted}.
+// Reads the report: {"kind", "meta", and lists of runs: "modes" (one deployment, every mode, AR
+// first), and one for each sweep, empty where it was not wanted}.
 std::string SimulationText(const Json& report) {
   const Json& run = report["modes"].back();
   std::string text = fmt::format(
@@ -204,21 +133,6 @@ std::string SimulationText(const Json& report) {
     if (!runs.empty()) text += fmt::format("\n{}\n{}", sweep.title, RunTable(runs, sweep.key));
   }
   return text;
-}
-
-std::string SimulationHtml(const Json& report) {
-  ChartCard speeds{.heading = "Batch " + report["modes"][0]["batch"].dump()};
-  for (const Json& run : report["modes"]) {
-    const double speed = run[kSpeed];
-    speeds.bars.push_back({run["mode"], RunColor(run), speed, speed, speed});
-  }
-  return HtmlPage("Foretoken simulation",
-                  "<h1>Foretoken: simulated rounds</h1>\n" + MetaList(report["meta"], {"numbers"}) +
-                      CardSection("Speed of a sequence", "Tokens per second.", {speeds}) +
-                      CardSection("Sweeps",
-                                  "Every point has the lookahead, cache budget and fallback that "
-                                  "are fastest there, unless they were given.",
-                                  Sweeps(report)));
 }
 
 Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const PlanInput& input,
@@ -299,7 +213,8 @@ void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options) {
 Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput& input,
                             const PlanNumbers& numbers, const ReportFiles& files) {
   FT_ASSIGN_OR_RETURN(const SimulationSetting setting, MakeSetting(options, input, numbers));
-  Json report = {{"meta",
+  Json report = {{"kind", "simulation"},
+                 {"meta",
                   {{"numbers", input.source},
                    {"simulated", true},
                    {"context", setting.context},
@@ -322,7 +237,7 @@ Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput&
                           RunSweep(*sweep, setting, options, numbers.batch, &progress));
     }
   }
-  FT_RETURN_IF_ERROR(WriteReport(files, report, SimulationText(report), SimulationHtml));
+  FT_RETURN_IF_ERROR(WriteReport(files, report, SimulationText(report)));
   return 0;
 }
 

@@ -26,9 +26,6 @@ void AddPlanPredictOptions(CLI::App* app, PlanPredictOptions* options);
 Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& input,
                            const PlanNumbers& numbers, const ReportFiles& files);
 
-/// A page of the report that RunPlanPredict writes as JSON: speeds by mode and K, and the choices.
-std::string PlanPage(const Json& report);
-
 /// `foretoken plan --simulate`.
 struct PlanSimulateOptions {
   SimulationSetting setting;  ///< What needs no reading.
