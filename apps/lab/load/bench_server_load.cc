@@ -104,8 +104,7 @@ void Send(httplib::Client* client, const ServerAccess& access, const LoadRequest
 
 Result<ServerAddress> ParseServerUrl(std::string_view url) {
   const auto refuse = [&] {
-    return InvalidInput(
-        fmt::format("--server '{}' is not a server's address, like http://127.0.0.1:8080", url));
+    return Invalid("--server '{}' is not a server's address, like http://127.0.0.1:8080", url);
   };
   std::string_view rest = url;
   std::string scheme = "http";
@@ -134,21 +133,19 @@ Result<std::string> FirstModel(const ServerAccess& access) {
   const std::string url = access.address.origin + path;
   const httplib::Result reply = Connect(access)->Get(path);
   if (!reply) {
-    return Error{ErrorCode::kUnavailable, fmt::format("no server answers at {} ({})", url,
-                                                      httplib::to_string(reply.error()))};
+    return Unavailable("no server answers at {} ({})", url, httplib::to_string(reply.error()));
   }
   if (reply->status == 401 || reply->status == 403) {
-    return InvalidInput(
-        fmt::format("{} refuses the API key (HTTP {}); give it by --api-key", url, reply->status));
+    return Invalid("{} refuses the API key (HTTP {}); give it by --api-key", url, reply->status);
   }
   const Json models = Json::Parse(reply->body);
   if (reply->status == 200 && models.is_object()) {
     const Json* const first = models.Find("/data/0/id");
     if (first != nullptr && first->is_string()) return first->text();
   }
-  return InvalidInput(fmt::format(
+  return Invalid(
       "{} lists no model (HTTP {}); is this an OpenAI-compatible server? --server-model names one",
-      url, reply->status));
+      url, reply->status);
 }
 
 std::vector<std::int64_t> ArrivalTimes(const LoadShape& shape, std::size_t count) {

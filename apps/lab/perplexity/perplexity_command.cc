@@ -48,7 +48,7 @@ struct Task {
 
 Result<std::string> ReadScoredText(const std::string& file) {
   Result<std::string> text = ReadText(file == "-" ? "/dev/stdin" : file);
-  if (!text.ok()) return InvalidInput(fmt::format("{}: {}", file, text.error().message));
+  if (!text.ok()) return Invalid("{}: {}", file, text.error().message);
   return text;
 }
 
@@ -56,10 +56,10 @@ Result<OpenedModel> OpenReference(const PerplexityOptions& options, const Opened
   FT_ASSIGN_OR_RETURN(OpenedModel against, OpenModel(options.against.TargetSource()));
   if (against.config.vocabulary != model.config.vocabulary ||
       !CheckSameVocabulary(*model.tokenizer, *against.tokenizer).ok()) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "{} has another vocabulary than {}, so that their probabilities are not of the same "
         "tokens: --against takes a model of the same vocabulary",
-        options.against.target, options.model.target));
+        options.against.target, options.model.target);
   }
   return against;
 }
@@ -68,8 +68,8 @@ Result<int> ChooseWindow(const PerplexityOptions& options, const Task& task) {
   int limit = task.model.config.max_positions;
   if (task.against) limit = std::min(limit, task.against->config.max_positions);
   if (options.context > limit) {
-    return InvalidInput(fmt::format("--context {} is more than the model's limit of {} tokens",
-                                    options.context, limit));
+    return Invalid("--context {} is more than the model's limit of {} tokens", options.context,
+                   limit);
   }
   return options.context > 0 ? options.context : std::min(kUsualContext, limit);
 }

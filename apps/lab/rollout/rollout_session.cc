@@ -1,7 +1,5 @@
 #include "apps/lab/rollout/rollout_session.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -89,10 +87,10 @@ Status RolloutSession::CheckTokenizer(const std::string& target) const {
   if (tokenizer_.empty()) return {};
   FT_ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Load(target));
   if (tokenizer->fingerprint() == tokenizer_) return {};
-  return InvalidInput(
-      fmt::format("'{}' has another tokenizer than the target before: weights may change between "
-                  "two jobs, not the tokens",
-                  target));
+  return Invalid(
+      "'{}' has another tokenizer than the target before: weights may change between two jobs, not "
+      "the tokens",
+      target);
 }
 
 Status RolloutSession::LoadFor(const RolloutOrder& order) {

@@ -1,6 +1,5 @@
 #include "apps/lab/verify/verify_plan.h"
 
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,12 +19,11 @@ Result<std::vector<Number>> ParseNumberList(std::string_view option, std::string
   for (const std::string& item : SplitList(text)) {
     Number number = 0;
     if (!ParseNumber(item, &number) || !(number >= smallest)) {
-      return InvalidInput(
-          fmt::format("{}: '{}' is not a number of at least {}", option, item, smallest));
+      return Invalid("{}: '{}' is not a number of at least {}", option, item, smallest);
     }
     numbers.push_back(number);
   }
-  if (numbers.empty()) return InvalidInput(fmt::format("{} lists nothing", option));
+  if (numbers.empty()) return Invalid("{} lists nothing", option);
   return numbers;
 }
 
@@ -49,10 +47,10 @@ Result<SamplerSet> ParseSamplerSet(std::string_view text) {
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos ||
         !SetOption(item.substr(0, equals), item.substr(equals + 1), &set.params)) {
-      return InvalidInput(fmt::format(
+      return Invalid(
           "--sampler-sets: '{}' is not of the form NAME=NUMBER with a name of top-k, top-p, min-p, "
           "repeat-penalty, frequency-penalty, presence-penalty",
-          item));
+          item);
     }
     text.remove_prefix(std::min(item.size() + 1, text.size()));
   }

@@ -31,10 +31,10 @@ Status ValidateSamplingParams(const SamplingParams& params, int vocabulary) {
   FT_RETURN_IF_ERROR(CheckRange("frequency_penalty", params.frequency_penalty, -100.0F, 100.0F));
   FT_RETURN_IF_ERROR(CheckRange("presence_penalty", params.presence_penalty, -100.0F, 100.0F));
   if (params.penalty_window < -1) {
-    return InvalidInput(fmt::format("penalty_window is {}; it must be a number of tokens, or -1 "
-                                    "for all of them.",
-                                    params.penalty_window),
-                        "penalty_window");
+    return InvalidInput(
+        fmt::format("penalty_window is {}; it must be a number of tokens, or -1 for all of them.",
+                    params.penalty_window),
+        "penalty_window");
   }
   for (const auto& [token, bias] : params.logit_bias) {
     if (token < 0 || token >= vocabulary) {
@@ -50,11 +50,10 @@ Status ValidateSamplingParams(const SamplingParams& params, int vocabulary) {
     }
   }
   if (params.constraint != nullptr && params.constraint->vocabulary() > vocabulary) {
-    return InvalidInput(
-        fmt::format("the grammar was compiled for {} tokens, but this model has {}: compile it for "
-                    "this model's tokenizer",
-                    params.constraint->vocabulary(), vocabulary),
-        "constraint");
+    return InvalidInput(fmt::format("the grammar was compiled for {} tokens, but this model has "
+                                    "{}: compile it for this model's tokenizer",
+                                    params.constraint->vocabulary(), vocabulary),
+                        "constraint");
   }
   if (params.top_logprobs < -1 || params.top_logprobs > kMaxTopLogprobs) {
     return InvalidInput(

@@ -1,7 +1,5 @@
 #include "door/convert/gguf_tensors.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -54,11 +52,11 @@ class Lister {
     for (const std::string& source : sources) {
       const TensorView& view = *checkpoint_.Find(source);
       if (view.shape == first.shape && view.format == first.format) continue;
-      return InvalidInput(fmt::format(
+      return Invalid(
           "{}: tensor {} is {} and tensor {} is {}, but in a GGUF file they are one, and must be "
           "alike",
           checkpoint_.path.string(), checkpoint_.NameInFile(sources.front()),
-          FormatName(first.format), checkpoint_.NameInFile(source), FormatName(view.format)));
+          FormatName(first.format), checkpoint_.NameInFile(source), FormatName(view.format));
     }
     GgufTensor tensor{.shape = first.shape, .format = first.format, .sources = sources};
     if (stacked) tensor.shape.insert(tensor.shape.begin(), std::ssize(sources));
@@ -87,8 +85,8 @@ class Lister {
 
  private:
   Error RefuseName(const std::string& name) const {
-    return InvalidInput(fmt::format("{}: tensor {} has no name in GGUF files",
-                                    checkpoint_.path.string(), checkpoint_.NameInFile(name)));
+    return Invalid("{}: tensor {} has no name in GGUF files", checkpoint_.path.string(),
+                   checkpoint_.NameInFile(name));
   }
 
   const Checkpoint& checkpoint_;

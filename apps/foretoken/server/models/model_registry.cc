@@ -147,11 +147,10 @@ Status ModelRegistry::Add(ModelSpec spec) {
   FT_CHECK(limits_.grows);
   const std::lock_guard lock(shelf_->mutex);
   if (Find(spec.id) != kNone) {
-    return InvalidInput(fmt::format("a model '{}' is served already", spec.id));
+    return Invalid("a model '{}' is served already", spec.id);
   }
   if (specs_.size() == specs_.capacity()) {
-    return InvalidInput(
-        fmt::format("this server has {} models, and more cannot be added to it", specs_.size()));
+    return Invalid("this server has {} models, and more cannot be added to it", specs_.size());
   }
   specs_.push_back(std::move(spec));
   shelf_->PutUp(specs_.back());

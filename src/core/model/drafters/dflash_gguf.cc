@@ -1,7 +1,5 @@
 #include "core/model/drafters/dflash_gguf.h"
 
-#include <fmt/core.h>
-
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -30,13 +28,13 @@ Status ReadDflashLayers(const GgufMetadata& metadata, Json* own) {
   constexpr const char* kKey = "dflash.target_layers";
   std::optional<GgufArray> layers;
   FT_RETURN_IF_ERROR(metadata.Array(kKey, &layers));
-  if (!layers) return InvalidInput(fmt::format("lacks the key {}", kKey));
+  if (!layers) return Invalid("lacks the key {}", kKey);
   if (layers->type == GgufType::kString || layers->type == GgufType::kArray) {
-    return InvalidInput(fmt::format("the key {} must be a list of whole numbers", kKey));
+    return Invalid("the key {} must be a list of whole numbers", kKey);
   }
   for (const double layer : layers->Numbers()) {
     if (!(layer >= 0 && layer <= kMaxLayers)) {
-      return InvalidInput(fmt::format("{} has {}, which is no layer", kKey, layer));
+      return Invalid("{} has {}, which is no layer", kKey, layer);
     }
     (*own)["target_layer_ids"].push_back(static_cast<int>(layer) - 1);
   }
@@ -46,19 +44,18 @@ Status ReadDflashLayers(const GgufMetadata& metadata, Json* own) {
 Status RefuseWhatIsNotRead(const GgufMetadata& metadata) {
   for (const std::string_view key : kNotRead) {
     if (metadata.Find(key) == nullptr) continue;
-    return InvalidInput(fmt::format("has {}, which is not read of GGUF files of drafters", key));
+    return Invalid("has {}, which is not read of GGUF files of drafters", key);
   }
   for (const auto& [key, value] : metadata.values()) {
     const auto* flag = std::get_if<bool>(&value);
     if (flag == nullptr || !*flag || !key.starts_with("dflash.") || key == kFromLast) continue;
-    return InvalidInput(
-        fmt::format("{} is true, and what that changes is not known", Printable(key)));
+    return Invalid("{} is true, and what that changes is not known", Printable(key));
   }
   return {};
 }
 
 Status ReadInteger(const GgufMetadata& metadata, const char* key, std::int64_t most, Json* field) {
-  if (metadata.Find(key) == nullptr) return InvalidInput(fmt::format("lacks the key {}", key));
+  if (metadata.Find(key) == nullptr) return Invalid("lacks the key {}", key);
   std::int64_t value = 0;
   FT_RETURN_IF_ERROR(metadata.Integer(key, 0, most, &value));
   *field = value;
@@ -108,7 +105,7 @@ Result<std::string> DflashFromGguf(const Checkpoint& file, int vocabulary) {
   // Layers of Qwen3 always have these norms.
   for (const char* name : {"qk_layernorm", "use_qk_norm"}) config.erase(name);
   const Status read = ReadDflashKeys(file, &config);
-  if (!read.ok()) return InvalidInput(fmt::format("{}: {}", where, read.error().message));
+  if (!read.ok()) return Invalid("{}: {}", where, read.error().message);
   return config.dump(2);
 }
 

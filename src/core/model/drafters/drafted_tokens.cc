@@ -1,7 +1,5 @@
 #include "core/model/drafters/drafted_tokens.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -22,9 +20,8 @@ Result<std::span<const std::byte>> Elements(const Checkpoint& folder, const char
   const bool fits = !other && found->second.dtype == dtype &&
                     found->second.data.size() == size * static_cast<std::size_t>(count);
   if (fits) return found->second.data;
-  return InvalidInput(
-      fmt::format("{}: tensor {} must have {} elements of dtype {}, one for each token",
-                  folder.path.string(), name, count, dtype));
+  return Invalid("{}: tensor {} must have {} elements of dtype {}, one for each token",
+                 folder.path.string(), name, count, dtype);
 }
 
 // The target's tokens where each is so much more than the drafter's, or that itself; none where
@@ -56,14 +53,13 @@ Result<std::shared_ptr<const Translation>> DraftedTokens(const Checkpoint& folde
                       Elements(folder, "d2t", "I64", sizeof(std::int64_t), drafted));
   FT_ASSIGN_OR_RETURN(const auto t2d, Elements(folder, "t2d", "BOOL", 1, target.vocabulary));
   if (drafted > target.vocabulary) {
-    return InvalidInput(fmt::format("{}: drafts {} tokens, but its target has {}", where, drafted,
-                                    target.vocabulary));
+    return Invalid("{}: drafts {} tokens, but its target has {}", where, drafted,
+                   target.vocabulary);
   }
   if (d2t.empty()) {
     if (drafted == target.vocabulary) return std::shared_ptr<const Translation>();
-    return InvalidInput(
-        fmt::format("{}: lacks tensor d2t, which says which {} of the target's {} tokens it drafts",
-                    where, drafted, target.vocabulary));
+    return Invalid("{}: lacks tensor d2t, which says which {} of the target's {} tokens it drafts",
+                   where, drafted, target.vocabulary);
   }
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(drafted));
   std::memcpy(numbers.data(), d2t.data(), d2t.size());
@@ -76,9 +72,8 @@ Result<std::shared_ptr<const Translation>> DraftedTokens(const Checkpoint& folde
     if (!tokens) tokens = TokensOf(numbers, /*offsets=*/false, target.vocabulary, t2d);
   }
   if (!tokens) {
-    return InvalidInput(
-        fmt::format("{}: tensor d2t does not name {} different tokens of the target's {}{}", where,
-                    drafted, target.vocabulary, t2d.empty() ? "" : ", those that t2d marks"));
+    return Invalid("{}: tensor d2t does not name {} different tokens of the target's {}{}", where,
+                   drafted, target.vocabulary, t2d.empty() ? "" : ", those that t2d marks");
   }
   if (drafted == target.vocabulary && std::ranges::is_sorted(*tokens)) {
     return std::shared_ptr<const Translation>();

@@ -1,7 +1,5 @@
 #include "core/model/drafters/eagle3_gguf.h"
 
-#include <fmt/core.h>
-
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -30,7 +28,7 @@ Status ReadEagle3Layers(const GgufMetadata& metadata, Json* config) {
   Json& points = (*config)["eagle_aux_hidden_state_layer_ids"];
   for (const double layer : layers->Numbers()) {
     if (!(layer >= 0 && layer <= kMaxLayers)) {
-      return InvalidInput(fmt::format("eagle3.extract_layers has {}, which is no layer", layer));
+      return Invalid("eagle3.extract_layers has {}, which is no layer", layer);
     }
     points.push_back(static_cast<int>(layer));
   }
@@ -41,8 +39,7 @@ Status RefuseUnknownEagle3Flags(const GgufMetadata& metadata) {
   for (const auto& [key, value] : metadata.values()) {
     const auto* flag = std::get_if<bool>(&value);
     if (flag == nullptr || !*flag || !key.starts_with("eagle3.") || key == kNormedStream) continue;
-    return InvalidInput(
-        fmt::format("{} is true, and what that changes is not known", Printable(key)));
+    return Invalid("{} is true, and what that changes is not known", Printable(key));
   }
   return {};
 }
@@ -80,7 +77,7 @@ Result<std::string> Eagle3FromGguf(const Checkpoint& file) {
                                      /*vocabulary=*/0, where));
   Json config = Json::Parse(layers);
   const Status read = ReadEagle3Keys(file, &config);
-  if (!read.ok()) return InvalidInput(fmt::format("{}: {}", where, read.error().message));
+  if (!read.ok()) return Invalid("{}: {}", where, read.error().message);
   return config.dump(2);
 }
 

@@ -85,7 +85,7 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
                                       const ModelConfig& target_config) {
   const std::string path = folder.path.string();
   if (!IsLearnedDraft(folder)) {
-    return InvalidInput(fmt::format("{}: is no drafter that reads its target's states", path));
+    return Invalid("{}: is no drafter that reads its target's states", path);
   }
   if (const Json said = ParseConfig(folder); IsMedusa(folder, said)) {
     return ReadMedusa(std::move(folder), said, target_config);
@@ -106,9 +106,8 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
   ModelConfig& config = draft.config;
   config.architecture = kind.name;
   if (config.embedded != target_config.vocabulary) {
-    return InvalidInput(fmt::format("{}: vocab_size is {}, but the target has {} tokens",
-                                    folder.config.where, config.embedded,
-                                    target_config.vocabulary));
+    return Invalid("{}: vocab_size is {}, but the target has {} tokens", folder.config.where,
+                   config.embedded, target_config.vocabulary);
   }
   if (config.embedded == config.vocabulary) config.embedded = 0;
   config.tied_embeddings = false;

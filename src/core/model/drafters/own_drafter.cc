@@ -1,7 +1,5 @@
 #include "core/model/drafters/own_drafter.h"
 
-#include <fmt/core.h>
-
 #include <utility>
 
 #include "base/text/printable.h"
@@ -19,8 +17,8 @@ Result<LearnedDraft> ReadDrafter(std::string_view own, Checkpoint files, const C
     return read(std::move(files), target, target_config);
   }
   if (own == "medusa") return ReadOwnMedusa(std::move(files), target_config);
-  return InvalidInput(fmt::format("{}: what drafts in a model's files is mtp or medusa, not '{}'",
-                                  files.path.string(), Printable(own)));
+  return Invalid("{}: what drafts in a model's files is mtp or medusa, not '{}'",
+                 files.path.string(), Printable(own));
 }
 
 }  // namespace foretoken

@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <cmath>
 #include <string>
 
@@ -65,8 +63,8 @@ Routing ReadRouting(ConfigFields& fields, bool sigmoids) {
   routing.chosen_groups = fields.IntOr("topk_group", 1, kMaxExperts, 1);
   const char* only = sigmoids ? "noaux_tc" : "group_limited_greedy";
   if (method != only) {
-    fields.Refuse(fmt::format("topk_method is {}, but only {}{} is supported here",
-                              Printable(method), sigmoids ? "" : "greedy or ", only));
+    fields.Refuse("topk_method is {}, but only {}{} is supported here", Printable(method),
+                  sigmoids ? "" : "greedy or ", only);
   }
   return routing;
 }
@@ -97,8 +95,7 @@ void SetLatentAttention(ConfigFields& fields, ModelConfig* config) {
   const bool biased = fields.BoolOr("attention_bias", false);
   if (!fields.ok()) return;
   if (latent.kv_rank % 2 != 0 || rotated % 2 != 0) {
-    fields.Refuse(fmt::format("kv_lora_rank {} and qk_rope_head_dim {} must be even",
-                              latent.kv_rank, rotated));
+    fields.Refuse("kv_lora_rank {} and qk_rope_head_dim {} must be even", latent.kv_rank, rotated);
   }
   if (biased) fields.Refuse("attention_bias is true, which is not supported");
   if (fields.BoolOr("mlp_bias", false)) fields.Refuse("mlp_bias is true, which is not supported");
@@ -120,8 +117,8 @@ void DescribeDeepseek(ConfigFields& fields, const char* usual_scores, ModelConfi
   std::string scores = usual_scores;
   fields.String("scoring_func", &scores);
   if (scores != usual_scores) {
-    fields.Refuse(fmt::format("scoring_func is {}, but models of {} have {}", Printable(scores),
-                              config->family, usual_scores));
+    fields.Refuse("scoring_func is {}, but models of {} have {}", Printable(scores), config->family,
+                  usual_scores);
   }
   const bool sigmoids = scores == "sigmoid";
   const Routing routing = ReadRouting(fields, sigmoids);

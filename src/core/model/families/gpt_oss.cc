@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <array>
 #include <cmath>
 #include <string>
@@ -46,7 +44,7 @@ void RefuseOtherActivation(ConfigFields& fields) {
   for (const auto& [name, supported] : kSupported) {
     const double value = fields.NumberOr(name, -1e6, 1e6, supported);
     if (std::abs(value - supported) <= 1e-6) continue;
-    fields.Refuse(fmt::format("{} is {}, but only {} is supported", name, value, supported));
+    fields.Refuse("{} is {}, but only {} is supported", name, value, supported);
   }
 }
 
@@ -107,9 +105,8 @@ Status ArrangeGptOss(Checkpoint* checkpoint) {
     const bool matrices = name.ends_with(".turned");
     if (!matrices && !name.ends_with(".turns")) continue;
     if (view.shape.size() != (matrices ? 3 : 2)) {
-      return InvalidInput(fmt::format("{}: tensor {} must have {} dimensions but has {}",
-                                      checkpoint->path.string(), checkpoint->NameInFile(name),
-                                      matrices ? 3 : 2, view.shape.size()));
+      return Invalid("{}: tensor {} must have {} dimensions but has {}", checkpoint->path.string(),
+                     checkpoint->NameInFile(name), matrices ? 3 : 2, view.shape.size());
     }
     const bool in_turns = stem.ends_with(".gate_up");
     if (!matrices) {

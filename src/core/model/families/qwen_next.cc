@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <span>
 #include <string>
 #include <vector>
@@ -65,9 +63,8 @@ DeltaShape ReadDelta(ConfigFields& fields, bool keys_in_turns) {
   delta.keys_in_turns = keys_in_turns;
   delta.taps = fields.IntOr("linear_conv_kernel_dim", 1, kMostTaps, 4);
   if (fields.ok() && delta.value_heads % delta.key_heads != 0) {
-    fields.Refuse(
-        fmt::format("linear_num_value_heads {} is not a multiple of linear_num_key_heads {}",
-                    delta.value_heads, delta.key_heads));
+    fields.Refuse("linear_num_value_heads {} is not a multiple of linear_num_key_heads {}",
+                  delta.value_heads, delta.key_heads);
   }
   return delta;
 }
@@ -88,9 +85,8 @@ void DescribeRecurrent(ConfigFields& fields, bool keys_in_turns, ModelConfig* co
     LayerSpec& layer = config->layers[i];
     if (!types.empty() && types[i] != "full_attention" && types[i] != "linear_attention") {
       fields.Refuse(
-          fmt::format("layer_types has {}, but only full_attention and linear_attention "
-                      "are supported",
-                      Printable(types[i])));
+          "layer_types has {}, but only full_attention and linear_attention are supported",
+          Printable(types[i]));
     }
     if (types.empty() ? (i + 1) % static_cast<std::size_t>(every) != 0
                       : types[i] == "linear_attention") {

@@ -1,7 +1,5 @@
 #include "core/weights/torch/stored_zip.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -163,8 +161,7 @@ std::optional<Bytes> DataAt(Bytes file, const MemberExtent& extent) {
 Result<ZipMembers> ReadStoredZip(Bytes file, std::string_view where) {
   const auto directory = FindDirectory(file);
   if (!directory || directory->begin > file.size()) {
-    return InvalidInput(
-        fmt::format("{}: is no zip file, which torch.save writes, or truncated", where));
+    return Invalid("{}: is no zip file, which torch.save writes, or truncated", where);
   }
   ZipMembers members;
   ByteReader entries(file.subspan(directory->begin));
@@ -174,23 +171,21 @@ Result<ZipMembers> ReadStoredZip(Bytes file, std::string_view where) {
         entry && entry->signature == kEntry ? entries.SkipText(entry->name_bytes) : std::nullopt;
     const auto extra = name ? entries.Skip(entry->extra_bytes) : std::nullopt;
     if (!extra || !entries.Skip(entry->comment_bytes)) {
-      return InvalidInput(fmt::format("{}: entry {} of its {} members is damaged", where, i + 1,
-                                      directory->entries));
+      return Invalid("{}: entry {} of its {} members is damaged", where, i + 1, directory->entries);
     }
     if (entry->method != 0 || entry->flags % 2 != 0) {
-      return InvalidInput(
-          fmt::format("{}: member '{}' is compressed or encrypted, but only files with stored "
-                      "members are read, as torch.save writes them",
-                      where, Printable(*name)));
+      return Invalid(
+          "{}: member '{}' is compressed or encrypted, but only files with stored members are "
+          "read, as torch.save writes them",
+          where, Printable(*name));
     }
     const auto extent = ExtentOf(*entry, *extra);
     const auto data = extent ? DataAt(file, *extent) : std::nullopt;
     if (!data) {
-      return InvalidInput(
-          fmt::format("{}: member '{}' lies outside the file", where, Printable(*name)));
+      return Invalid("{}: member '{}' lies outside the file", where, Printable(*name));
     }
     if (!members.emplace(*name, *data).second) {
-      return InvalidInput(fmt::format("{}: has member '{}' twice", where, Printable(*name)));
+      return Invalid("{}: has member '{}' twice", where, Printable(*name));
     }
   }
   return members;

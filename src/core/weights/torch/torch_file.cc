@@ -30,9 +30,8 @@ Result<std::string> FolderOf(const ZipMembers& members, std::string_view where) 
     ++found;
   }
   if (found != 1) {
-    return InvalidInput(
-        fmt::format("{}: is a zip file with {} members */{}, where what torch.save writes has one",
-                    where, found, kPickle));
+    return Invalid("{}: is a zip file with {} members */{}, where what torch.save writes has one",
+                   where, found, kPickle);
   }
   return folder;
 }
@@ -54,35 +53,32 @@ Result<std::span<const std::byte>> DataOfTensor(const PickledTensor& tensor,
                                                 const std::string& where) {
   const auto storage = members.find(fmt::format("{}data/{}", folder, tensor.storage));
   if (storage == members.end()) {
-    return InvalidInput(fmt::format("{} is of the storage '{}', which the file lacks", where,
-                                    Printable(tensor.storage)));
+    return Invalid("{} is of the storage '{}', which the file lacks", where,
+                   Printable(tensor.storage));
   }
   const auto element = static_cast<std::int64_t>(DTypeBytes(tensor.dtype));
   const auto bytes = static_cast<std::int64_t>(storage->second.size());
   if (bytes % element != 0 || tensor.storage_elements != bytes / element) {
-    return InvalidInput(
-        fmt::format("{} is of a storage of {} elements of {} bytes, but '{}' has "
-                    "{} bytes",
-                    where, tensor.storage_elements, element, Printable(tensor.storage), bytes));
+    return Invalid("{} is of a storage of {} elements of {} bytes, but '{}' has {} bytes", where,
+                   tensor.storage_elements, element, Printable(tensor.storage), bytes);
   }
   std::int64_t elements = 1;
   std::int64_t size = element;
   for (const std::int64_t dimension : tensor.shape) {
     if (__builtin_mul_overflow(size, dimension, &size)) {
-      return InvalidInput(
-          fmt::format("{} has the impossible shape [{}]", where, fmt::join(tensor.shape, ", ")));
+      return Invalid("{} has the impossible shape [{}]", where, fmt::join(tensor.shape, ", "));
     }
     elements *= dimension;
   }
   if (size > 0 && !IsContiguous(tensor)) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "{} of shape [{}] lies in memory by strides [{}]: save its .contiguous() with torch.save",
-        where, fmt::join(tensor.shape, ", "), fmt::join(tensor.strides, ", ")));
+        where, fmt::join(tensor.shape, ", "), fmt::join(tensor.strides, ", "));
   }
   if (tensor.offset > tensor.storage_elements ||
       elements > tensor.storage_elements - tensor.offset) {
-    return InvalidInput(fmt::format("{} has {} elements from element {} on of a storage of {}",
-                                    where, elements, tensor.offset, tensor.storage_elements));
+    return Invalid("{} has {} elements from element {} on of a storage of {}", where, elements,
+                   tensor.offset, tensor.storage_elements);
   }
   return storage->second.subspan(static_cast<std::size_t>(tensor.offset * element),
                                  static_cast<std::size_t>(size));
@@ -92,17 +88,17 @@ Result<std::span<const std::byte>> DataOfTensor(const PickledTensor& tensor,
 
 Result<FileTensors> ParseTorchFile(std::span<const std::byte> file, std::string_view where) {
   if (TextOf(file).starts_with(std::string_view("\x80\x02\x8a\x0a"))) {
-    return InvalidInput(
-        fmt::format("{}: has the form that torch.save wrote before version 1.6; write it again: "
-                    "torch.save(torch.load(FILE, map_location='cpu', weights_only=True), FILE)",
-                    where));
+    return Invalid(
+        "{}: has the form that torch.save wrote before version 1.6; write it again: "
+        "torch.save(torch.load(FILE, map_location='cpu', weights_only=True), FILE)",
+        where);
   }
   FT_ASSIGN_OR_RETURN(const ZipMembers members, ReadStoredZip(file, where));
   FT_ASSIGN_OR_RETURN(const std::string folder, FolderOf(members, where));
   const auto order = members.find(folder + "byteorder");
   if (order != members.end() && TextOf(order->second) != "little") {
-    return InvalidInput(fmt::format("{}: has byteorder '{}', but only 'little' is read", where,
-                                    Printable(TextOf(order->second))));
+    return Invalid("{}: has byteorder '{}', but only 'little' is read", where,
+                   Printable(TextOf(order->second)));
   }
   FT_ASSIGN_OR_RETURN(const auto tensors,
                       UnpickleTensors(members.find(folder + "data.pkl")->second, where));
@@ -111,7 +107,7 @@ Result<FileTensors> ParseTorchFile(std::span<const std::byte> file, std::string_
     const std::string place = fmt::format("{}: tensor '{}'", where, Printable(name));
     FT_ASSIGN_OR_RETURN(const auto data, DataOfTensor(tensor, members, folder, place));
     if (!holds.Add(name, tensor.dtype, tensor.shape, data)) {
-      return InvalidInput(fmt::format("{} is there twice", place));
+      return Invalid("{} is there twice", place);
     }
   }
   return holds;

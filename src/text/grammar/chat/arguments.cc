@@ -28,8 +28,7 @@ Result<Expression> BareString(const CallForm& form, const Json& schema, Grammar*
                                                             "default", "examples", "enum"};
   for (const auto& [keyword, value] : schema.items()) {
     if (std::ranges::count(kSaysNothing, keyword) > 0) continue;
-    return InvalidInput(fmt::format(
-        "the model writes strings without quotes, where '{}' is not supported", keyword));
+    return Invalid("the model writes strings without quotes, where '{}' is not supported", keyword);
   }
   if (!schema.contains("enum")) return TextUpTo(form.value_close, grammar);
   std::vector<Expression> values;
@@ -100,8 +99,8 @@ Result<Expression> Arguments(const CallForm& form, const ChatTool& tool, Grammar
   Result<Expression> arguments =
       ArgumentsOf(form, tool.parameters.empty() ? any : tool.parameters, grammar);
   if (arguments.ok()) return arguments;
-  return InvalidInput(fmt::format("the parameters of the function '{}' cannot be held to: {}",
-                                  tool.name, arguments.error().message));
+  return Invalid("the parameters of the function '{}' cannot be held to: {}", tool.name,
+                 arguments.error().message);
 }
 
 }  // namespace foretoken

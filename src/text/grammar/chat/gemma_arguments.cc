@@ -27,8 +27,8 @@ Status CheckKnownKeywords(const Json& schema, std::initializer_list<std::string_
   for (const auto& [keyword, value] : schema.items()) {
     if (std::ranges::count(kSaysNothing, keyword) > 0) continue;
     if (std::ranges::count(known, keyword) > 0) continue;
-    return InvalidInput(fmt::format(
-        "the model writes arguments in a form of its own, where '{}' is not supported", keyword));
+    return Invalid("the model writes arguments in a form of its own, where '{}' is not supported",
+                   keyword);
   }
   return {};
 }
@@ -47,7 +47,7 @@ class GemmaArgumentWriter {
 
   Result<Expression> Value(const Json& schema, int depth) {
     if (depth > kMaxArgumentDepth) {
-      return InvalidInput(fmt::format("it is nested more than {} deep", kMaxArgumentDepth));
+      return Invalid("it is nested more than {} deep", kMaxArgumentDepth);
     }
     if (!schema.is_object()) return InvalidInput("each value needs a schema that names its 'type'");
     if (schema.contains("const")) return Constants(Json::array({schema["const"]}));
@@ -148,7 +148,7 @@ class GemmaArgumentWriter {
     const Json properties = schema.value("properties", Json::object());
     for (const Json& name : required) {
       if (name.is_string() && properties.contains(name.text())) continue;
-      return InvalidInput(fmt::format("{} is required, but not declared", name.dump()));
+      return Invalid("{} is required, but not declared", name.dump());
     }
     struct Member {
       Expression text;
@@ -157,9 +157,8 @@ class GemmaArgumentWriter {
     std::vector<Member> members;
     for (const auto& [name, property] : properties.items()) {
       if (!IsKey(name)) {
-        return InvalidInput(fmt::format(
-            "the model writes names without quotes, where '{}' cannot be told from the rest",
-            name));
+        return Invalid(
+            "the model writes names without quotes, where '{}' cannot be told from the rest", name);
       }
       FT_ASSIGN_OR_RETURN(Expression value, Value(property, depth + 1));
       members.push_back({Rule(SequenceOf({LiteralOf(name + ":"), std::move(value)})),

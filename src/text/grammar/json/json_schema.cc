@@ -1,7 +1,5 @@
 #include "foretoken/json_schema.h"
 
-#include <fmt/core.h>
-
 #include "json/json.h"
 
 #include "text/grammar/json/json_grammar.h"
@@ -26,15 +24,15 @@ std::string JsonObjectGrammar() {
 
 Result<std::string> JsonSchemaGrammar(std::string_view schema) {
   if (schema.size() > kMaxGrammarBytes) {
-    return InvalidInput(fmt::format("the schema has {} bytes; at most {} are allowed",
-                                    schema.size(), kMaxGrammarBytes));
+    return Invalid("the schema has {} bytes; at most {} are allowed", schema.size(),
+                   kMaxGrammarBytes);
   }
   try {
     FT_RETURN_IF_ERROR(CheckJsonSize(schema, kMaxJsonDepth, kMaxMembers));
     std::string wrong;
     const Json parsed = Json::Parse(schema, &wrong);
     if (parsed.is_discarded()) {
-      return InvalidInput(fmt::format("the schema is not valid JSON: {}", wrong));
+      return Invalid("the schema is not valid JSON: {}", wrong);
     }
     return SchemaWriter(parsed).Write();
   } catch (const SchemaRefusal& refusal) {

@@ -53,7 +53,7 @@ class PatternParser {
 
   std::nullopt_t FailAs(const std::string& what) {
     if (!error_.has_value()) {
-      error_ = InvalidInput(fmt::format("the pattern '{}' {}", Shortened(pattern_), what));
+      error_ = Invalid("the pattern '{}' {}", Shortened(pattern_), what);
     }
     return std::nullopt;
   }

@@ -196,9 +196,8 @@ std::string PartsOf(std::span<const GgufModel> models) {
 // cache alone it may be of another kind than it seems: others may lie beside it on the hub.
 Result<ModelFiles> Chosen(const GgufModel& model, bool certain, const ModelName& name) {
   if (std::ssize(model.paths) != model.parts) {
-    return InvalidInput(fmt::format("of {} there are {} of the {} parts that '{}' has", name.Text(),
-                                    model.paths.size(), model.parts,
-                                    Printable(model.paths.front())));
+    return Invalid("of {} there are {} of the {} parts that '{}' has", name.Text(),
+                   model.paths.size(), model.parts, Printable(model.paths.front()));
   }
   const bool of_kind = name.names_file() || SeemingKindOf(model.paths.front()) == KindFor(name.use);
   return ModelFiles{model.paths, model.paths.front(), certain && of_kind};
@@ -230,15 +229,12 @@ Result<ModelFiles> ChooseNamed(const std::vector<GgufModel>& models, const Model
     fitting = Fitting(OfKind(models, GgufKind::kModel), name);
   }
   if (fitting.empty()) {
-    return InvalidInput(fmt::format("{} has no {}{}; it has {}", name.repository,
-                                    name.names_file() ? "file " : "", Printable(name.part),
-                                    name.names_file() ? FilesOf(models) : PartsOf(candidates)));
+    return Invalid("{} has no {}{}; it has {}", name.repository, name.names_file() ? "file " : "",
+                   Printable(name.part), name.names_file() ? FilesOf(models) : PartsOf(candidates));
   }
   if (fitting.size() > 1) {
-    return InvalidInput(
-        fmt::format("{} could be several files of {}: name one of {} behind the "
-                    "colon",
-                    Printable(name.part), name.repository, FilesOf(fitting)));
+    return Invalid("{} could be several files of {}: name one of {} behind the colon",
+                   Printable(name.part), name.repository, FilesOf(fitting));
   }
   return Chosen(fitting.front(), /*certain=*/true, name);
 }
@@ -253,14 +249,12 @@ Result<ModelFiles> ChooseUsual(const std::vector<GgufModel>& models, const Model
                          [&](const GgufModel& model) { return model.quantisation == usual; });
     if (fitting.size() == 1) return Chosen(fitting.front(), usual == kUsual[0], name);
     if (fitting.size() > 1) {
-      return InvalidInput(fmt::format("{} has several models: name one of {} behind a colon",
-                                      name.repository, FilesOf(models)));
+      return Invalid("{} has several models: name one of {} behind a colon", name.repository,
+                     FilesOf(models));
     }
   }
-  return InvalidInput(
-      fmt::format("{} has none of the usual quantisations: name one of {} behind a "
-                  "colon",
-                  name.repository, PartsOf(models)));
+  return Invalid("{} has none of the usual quantisations: name one of {} behind a colon",
+                 name.repository, PartsOf(models));
 }
 
 // The weights of a folder; none where it has none.
@@ -280,8 +274,8 @@ Result<std::vector<std::string>> FolderWeights(const std::set<std::string_view>&
     count = split->count;
   }
   if (std::ssize(weights) != count) {
-    return InvalidInput(fmt::format("of {} there are {} of the {} files of weights", name.Text(),
-                                    weights.size(), count));
+    return Invalid("of {} there are {} of the {} files of weights", name.Text(), weights.size(),
+                   count);
   }
   weights.emplace_back(form->index);
   return weights;
@@ -291,16 +285,14 @@ Result<ModelFiles> ChooseFolder(std::span<const std::string> paths, const ModelN
   const std::set<std::string_view> all(paths.begin(), paths.end());
   FT_ASSIGN_OR_RETURN(const std::vector<std::string> weights, FolderWeights(all, name));
   if (!all.contains(kConfig) || weights.empty()) {
-    return InvalidInput(
-        fmt::format("{} holds no model that runs here: neither GGUF files nor a config.json with "
-                    "weights in model.safetensors or pytorch_model.bin",
-                    name.repository));
+    return Invalid(
+        "{} holds no model that runs here: neither GGUF files nor a config.json with weights in "
+        "model.safetensors or pytorch_model.bin",
+        name.repository);
   }
   if (!name.part.empty()) {
-    return InvalidInput(
-        fmt::format("{} has no GGUF files, among which ':{}' could choose: leave "
-                    "it out",
-                    name.repository, Printable(name.part)));
+    return Invalid("{} has no GGUF files, among which ':{}' could choose: leave it out",
+                   name.repository, Printable(name.part));
   }
   ModelFiles chosen{.certain = true};
   for (const std::string_view path : kBesideWeights) {

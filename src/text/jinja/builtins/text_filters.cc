@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
@@ -86,7 +84,7 @@ Value Indent(Workspace* workspace, const Value& input, Arguments* arguments) {
   if (!parameters.Close()) return {};
   const Text* text = input.AsText();
   if (text == nullptr) {
-    return workspace->Fail(fmt::format("indent takes a string, not a {}", input.TypeName()));
+    return workspace->Fail("indent takes a string, not a {}", input.TypeName());
   }
   if (!workspace->Spend(text->size())) return {};
   workspace->Refund(text->size());

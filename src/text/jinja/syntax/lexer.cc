@@ -46,8 +46,7 @@ class Lexer {
 
  private:
   void Fail(const std::string& what) {
-    if (status_.ok())
-      status_ = InvalidInput(fmt::format("line {} of the template: {}", line_, what));
+    if (status_.ok()) status_ = Invalid("line {} of the template: {}", line_, what);
     at_ = rest_.size();
   }
 

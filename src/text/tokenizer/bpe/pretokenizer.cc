@@ -12,8 +12,7 @@ namespace {
 constexpr std::size_t kMaxSteps = 8;
 
 Error Unsupported(std::string_view what) {
-  return InvalidInput(fmt::format(
-      "pre_tokenizer: {}; supported are Split, Punctuation, Digits and ByteLevel", what));
+  return Invalid("pre_tokenizer: {}; supported are Split, Punctuation, Digits and ByteLevel", what);
 }
 
 }  // namespace

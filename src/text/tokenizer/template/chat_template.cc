@@ -1,7 +1,5 @@
 #include "text/tokenizer/template/chat_template.h"
 
-#include <fmt/core.h>
-
 #include <utility>
 
 #include "base/text/utf8.h"
@@ -19,9 +17,8 @@ Result<Json> ReadJson(std::string_view name, const std::string& text, Json::Kind
   if (text.empty()) return Json();
   Json json = Json::Parse(text);
   if (json.kind() == type) return json;
-  return InvalidInput(fmt::format("the {} of a chat must be a JSON {}, not '{}'", name,
-                                  type == Json::Kind::kArray ? "array" : "object",
-                                  Shortened(text, 40)));
+  return Invalid("the {} of a chat must be a JSON {}, not '{}'", name,
+                 type == Json::Kind::kArray ? "array" : "object", Shortened(text, 40));
 }
 
 Result<Json> MessageJson(const ChatMessage& message) {
@@ -46,13 +43,13 @@ Result<Json> VariablesOf(const ChatInput& chat) {
                       ReadJson("template variables", chat.variables, Json::Kind::kObject));
   constexpr std::size_t kMostVariables = 256;
   if (variables.size() > kMostVariables) {
-    return InvalidInput(fmt::format("a chat template is given at most {} variables, not {}",
-                                    kMostVariables, variables.size()));
+    return Invalid("a chat template is given at most {} variables, not {}", kMostVariables,
+                   variables.size());
   }
   for (const auto& [name, value] : variables.items()) {
     if (data.contains(name)) {
-      return InvalidInput(fmt::format(
-          "'{}' is no variable that can be given to a chat template: the chat itself is", name));
+      return Invalid("'{}' is no variable that can be given to a chat template: the chat itself is",
+                     name);
     }
     data[name] = value;
   }

@@ -24,10 +24,8 @@ constexpr std::string_view kProbe = R"({
 // What the functions are, without what says that they are functions, as Python's json.dumps writes
 // it: so the cards of models that read a text have it.
 constexpr std::string_view kToolsAsText =
-    "[{% for tool in tools %}"
-    "{{ (tool.function if tool.function is mapping else tool) | tojson }}"
-    "{{ ', ' if not loop.last }}"
-    "{% endfor %}]";
+    "[{% for tool in tools %}{{ (tool.function if tool.function is mapping else tool) | tojson "
+    "}}{{ ', ' if not loop.last }}{% endfor %}]";
 
 Result<std::string> ToolsAsText(const Json& tools) {
   FT_ASSIGN_OR_RETURN(const jinja::Template text, jinja::Template::Parse(kToolsAsText));
