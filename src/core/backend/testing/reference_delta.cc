@@ -1,12 +1,10 @@
-#include "core/backend/reference/reference_delta.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "base/check.h"
-#include "core/backend/reference/portable_arithmetic.h"
-#include "core/backend/reference/reference_parts.h"
+#include "core/backend/testing/portable_arithmetic.h"
+#include "core/backend/testing/reference_parts.h"
 
 namespace foretoken::reference {
 namespace {
@@ -129,8 +127,8 @@ class Rows {
 
 }  // namespace
 
-void DeltaRuleRows(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
-                   KvStore& kv, float* out) {
+void ReferenceBase::DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer,
+                              const float* x, KvStore& kv, float* out) {
   Rows rows(plan, weights, layer, kv);
   const DeltaShape& shape = kv.delta.shape;
   const std::int64_t width = shape.row_width();

@@ -1,4 +1,4 @@
-#include "core/backend/reference/portable_arithmetic.h"
+#include "core/backend/testing/portable_arithmetic.h"
 
 #include <cmath>
 #include <initializer_list>

@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "base/check.h"
-#include "core/backend/reference/portable_arithmetic.h"
-#include "core/backend/reference/quantized_product.h"
-#include "core/backend/reference/reference_backend.h"
-#include "core/backend/reference/reference_delta.h"
-#include "core/backend/reference/reference_parts.h"
 #include "core/backend/routing.h"
+#include "core/backend/testing/portable_arithmetic.h"
+#include "core/backend/testing/quantized_product.h"
+#include "core/backend/testing/reference_backend.h"
+#include "core/backend/testing/reference_parts.h"
 
 namespace foretoken {
 namespace {
@@ -65,13 +64,12 @@ struct InputRow {
   std::vector<reference::InputBlock> blocks;
 };
 
-class PortableReference final : public Backend {
+class PortableReference final : public reference::ReferenceBase {
  public:
-  explicit PortableReference(KvFormat kv) : kv_format_(kv) {}
+  explicit PortableReference(KvFormat kv)
+      : ReferenceBase({Precision::kPortable, kv},
+                      kv == KvFormat::kBF16 ? reference::KeepRounded : reference::KeepExactly) {}
 
-  std::string_view name() const override { return "reference"; }
-  Precision precision() const override { return Precision::kPortable; }
-  KvFormat kv_format() const override { return kv_format_; }
   std::string_view layout() const override { return "rows as stored"; }
 
   Matrix MakeStack(std::span<const TensorView> parts, int count) override {
@@ -102,11 +100,6 @@ class PortableReference final : public Backend {
     }
   }
 
-  std::size_t KvBytes(const KvShape& shape) const override {
-    return reference::KvFloatBytes(shape) + BytesBesideKv(shape);
-  }
-  KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
-
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
     for (const Token token : tokens) {
       FT_CHECK(token >= 0 && token < table.outputs, "token {} of {}", token, table.outputs);
@@ -136,11 +129,6 @@ class PortableReference final : public Backend {
     }
   }
 
-  void NormParts(const PartsNorm& norm, int rows, std::int64_t stride, int parts, int width,
-                 float* x) override {
-    reference::NormParts(this, norm, rows, stride, parts, width, x);
-  }
-
   void LayerNorm(const float* x, const float* gain, const float* bias, float epsilon, int rows,
                  int width, float* out) override {
     for (int r = 0; r < rows; ++r, x += width, out += width) {
@@ -161,16 +149,6 @@ class PortableReference final : public Backend {
     }
   }
 
-  void FillRows(const float* x, int rows, std::int64_t width, float* y) override {
-    reference::FillRows(x, rows, width, y);
-  }
-  void Scale(float factor, std::int64_t count, float* x) override {
-    for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
-  }
-  void Add(const float* x, std::int64_t count, float* y) override {
-    for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
-  }
-
   void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) override {
     for (int r = 0; r < rows; ++r, x += width, y += width) {
       const float part = PortableSigmoid(gates[r]);
@@ -188,12 +166,6 @@ class PortableReference final : public Backend {
 
   void MatMul(const Matrix& weights, const float* x, int rows, float* y) override {
     Multiply(weights, x, rows, false, y);
-  }
-
-  void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
-                    float* maxima) override {
-    Multiply(weights, x, rows, false, y);
-    reference::GroupMaxima(y, rows, weights.outputs, maxima);
   }
 
   void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
@@ -229,34 +201,6 @@ class PortableReference final : public Backend {
     }
   }
 
-  void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
-                      int layer, float* qkv, KvStore& kv) override {
-    reference::RotateAndStoreRows(
-        rope, plan, heads, layer,
-        kv_format_ == KvFormat::kBF16 ? reference::KeepRounded : reference::KeepExactly, qkv, kv);
-  }
-
-  void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
-                 int layer, const float* qkv, const KvStore& kv, float* out) override {
-    const std::int64_t stride = std::int64_t{heads.kv_heads} * heads.head_dim;
-    const reference::LayerKv kept = reference::LayerOf(kv, layer);
-    const int group = heads.heads / heads.kv_heads;
-    for (const RowPlace& place : plan.rows) {
-      for (int h = 0; h < heads.heads; ++h) {
-        const std::int64_t at = std::int64_t{h / group} * heads.head_dim;
-        AttendHead(plan, place, kept.places, rule, h, qkv + std::int64_t{h} * heads.head_dim,
-                   kept.keys + at, kept.values + at, stride, heads, out);
-        out += heads.value_dim();
-      }
-      qkv += heads.row_width();
-    }
-  }
-
-  void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
-                 KvStore& kv, float* out) override {
-    reference::DeltaRuleRows(plan, weights, layer, x, kv, out);
-  }
-
   void GatedMul(Activation activation, const float* gate_up, int rows, int width,
                 float* out) override {
     for (int r = 0; r < rows; ++r, gate_up += 2 * std::int64_t{width}, out += width) {
@@ -274,15 +218,6 @@ class PortableReference final : public Backend {
         out[i] = factor / (1.0F + e) * gate_up[width + i];
       }
     }
-  }
-
-  void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
-    reference::CopySlots(kv, moves);
-  }
-
-  std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
-                       std::span<Candidate> best) override {
-    return reference::NoisyTopOf(logits, vocabulary, temperature, noise, best);
   }
 
  private:
@@ -370,10 +305,10 @@ class PortableReference final : public Backend {
   }
 
   float Score(const float* query, const float* key, int head_dim) const {
-    if (kv_format_ == KvFormat::kQ8_0) return ScoreOfBlocks(query, key, head_dim);
+    if (numerics_.kv == KvFormat::kQ8_0) return ScoreOfBlocks(query, key, head_dim);
     float score = 0;
     for (int d = 0; d < head_dim; ++d) {
-      const float q = kv_format_ == KvFormat::kBF16 ? RoundToBf16(query[d]) : query[d];
+      const float q = numerics_.kv == KvFormat::kBF16 ? RoundToBf16(query[d]) : query[d];
       score = std::fma(key[d], q, score);
     }
     return score;
@@ -381,14 +316,14 @@ class PortableReference final : public Backend {
 
   // 2^power, what a position weighs.
   float WeightOf(float power) const {
-    return kv_format_ == KvFormat::kBF16 ? RoundToBf16(reference::CoarseExp2(power))
-                                         : reference::Exp2(power);
+    return numerics_.kv == KvFormat::kBF16 ? RoundToBf16(reference::CoarseExp2(power))
+                                           : reference::Exp2(power);
   }
 
   // Adds the values of a block of positions, each times its weight.
   void AddValues(std::span<const float* const> values, int width, const float* weights,
                  std::vector<float>* sums) const {
-    if (kv_format_ == KvFormat::kQ8_0) {
+    if (numerics_.kv == KvFormat::kQ8_0) {
       AddBlocks(values, width, weights, sums);
       return;
     }
@@ -403,7 +338,7 @@ class PortableReference final : public Backend {
   void AttendHead(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
                   const AttentionRule& rule, int head, const float* query, const float* keys,
                   const float* values, std::int64_t stride, const HeadShape& heads,
-                  float* out) const {
+                  float* out) override {
     const int value_dim = heads.value_dim();
     const bool capped = rule.score_cap != 0;
     const auto inverse = static_cast<float>(2 * rule.scale / double{rule.score_cap});
@@ -452,7 +387,6 @@ class PortableReference final : public Backend {
     for (int d = 0; d < value_dim; ++d) out[d] = weighted[d] * factor;
   }
 
-  KvFormat kv_format_;
   Router router_;
 };
 

@@ -1,4 +1,4 @@
-#include "core/backend/reference/reference_parts.h"
+#include "core/backend/testing/reference_parts.h"
 
 #include <algorithm>
 #include <limits>
@@ -21,15 +21,30 @@ void RotateHead(const float* cos, const float* sin, int dims, float* head) {
   }
 }
 
-}  // namespace
-
 std::int64_t SlotsOf(const KvShape& shape, const KvLayer& layer) {
   return shape.BlocksOf(layer) * kBlockSize;
 }
 
+// Numbers of a slot's keys, and of its values where there are any, in one layer.
 std::int64_t SlotWidth(const KvLayer& layer) {
   return std::int64_t{layer.kv_heads} * layer.head_dim;
 }
+
+// The keys, and the values, that a layer keeps, in floats.
+struct LayerKv {
+  const float* keys;
+  const float* values;         //< Where the keys are, where those hold the values.
+  const std::int32_t* places;  //< The places of its blocks (KvStore::PlacesIn).
+};
+LayerKv LayerOf(const KvStore& kv, int layer) {
+  const KvStore::Begin& begin = kv.layers[static_cast<std::size_t>(layer)];
+  const float* const keys = kv.keys.as<float>() + begin.keys / sizeof(float);
+  const std::int32_t* const places = kv.PlacesIn(layer);
+  if (kv.shape.layers[static_cast<std::size_t>(layer)].latent > 0) return {keys, keys, places};
+  return {keys, kv.values.as<float>() + begin.values / sizeof(float), places};
+}
+
+}  // namespace
 
 std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
                     std::int32_t p) {
@@ -40,23 +55,15 @@ std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, const std::int
   return SlotIn(places, plan.tail_slots[place.tail_begin + p - place.trunk_length]);
 }
 
-LayerKv LayerOf(const KvStore& kv, int layer) {
-  const KvStore::Begin& begin = kv.layers[static_cast<std::size_t>(layer)];
-  const float* const keys = kv.keys.as<float>() + begin.keys / sizeof(float);
-  const std::int32_t* const places = kv.PlacesIn(layer);
-  if (kv.shape.layers[static_cast<std::size_t>(layer)].latent > 0) return {keys, keys, places};
-  return {keys, kv.values.as<float>() + begin.values / sizeof(float), places};
-}
-
-std::size_t KvFloatBytes(const KvShape& shape) {
+std::size_t ReferenceBase::KvBytes(const KvShape& shape) const {
   std::int64_t numbers = 0;
   for (const KvLayer& layer : shape.layers) {
     numbers += SlotsOf(shape, layer) * SlotWidth(layer) * (layer.latent > 0 ? 1 : 2);
   }
-  return sizeof(float) * static_cast<std::size_t>(numbers);
+  return sizeof(float) * static_cast<std::size_t>(numbers) + BytesBesideKv(shape);
 }
 
-KvStore AllocateFloats(const KvShape& shape) {
+KvStore ReferenceBase::AllocateKv(const KvShape& shape) {
   KvStore kv{shape, {}, {}, {}};
   KvStore::Begin end;
   for (const KvLayer& layer : shape.layers) {
@@ -72,7 +79,7 @@ KvStore AllocateFloats(const KvShape& shape) {
   return kv;
 }
 
-void CopySlots(KvStore& kv, std::span<const KvMove> moves) {
+void ReferenceBase::CopyKv(KvStore& kv, std::span<const KvMove> moves) {
   CopyBesideKv(kv, moves);
   for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
     const std::int64_t width = SlotWidth(kv.shape.layers[static_cast<std::size_t>(layer)]);
@@ -102,8 +109,8 @@ std::vector<InputBlock> QuantizeHead(const float* head, int count) {
   return QuantizeInputs(padded.data(), std::ssize(padded));
 }
 
-void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
-                        int layer, KeepHead keep, float* qkv, KvStore& kv) {
+void ReferenceBase::RotateAndStore(const RopeTable* rope, const BatchPlan& plan,
+                                   const HeadShape& heads, int layer, float* qkv, KvStore& kv) {
   const int head_dim = heads.head_dim;
   const std::int64_t width = std::int64_t{heads.kv_heads} * head_dim;
   const LayerKv kept = LayerOf(kv, layer);
@@ -127,29 +134,29 @@ void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const Head
     const float* key = qkv + queries;
     const std::int64_t at = slot * width;
     for (std::int64_t i = 0; !heads.queries_only && i < width; i += head_dim) {
-      keep(key + i, head_dim, keys + at + i);
-      if (heads.latent == 0) keep(key + width + i, head_dim, values + at + i);
+      keep_(key + i, head_dim, keys + at + i);
+      if (heads.latent == 0) keep_(key + width + i, head_dim, values + at + i);
     }
     qkv += heads.row_width();
   }
 }
 
-void NormParts(Backend* backend, const PartsNorm& norm, int rows, std::int64_t stride, int parts,
-               int width, float* x) {
+void ReferenceBase::NormParts(const PartsNorm& norm, int rows, std::int64_t stride, int parts,
+                              int width, float* x) {
   for (int row = 0; row < rows; ++row, x += stride) {
     for (int part = 0; part < parts; ++part) {
       float* at = x + std::int64_t{part} * width;
       const float* gain = norm.gain + (norm.gain_of_each ? std::int64_t{part} * width : 0);
       if (norm.kind == NormKind::kRms) {
-        backend->RmsNorm(at, gain, norm.epsilon, 1, width, at);
+        RmsNorm(at, gain, norm.epsilon, 1, width, at);
       } else {
-        backend->LayerNorm(at, gain, nullptr, norm.epsilon, 1, width, at);
+        LayerNorm(at, gain, nullptr, norm.epsilon, 1, width, at);
       }
     }
   }
 }
 
-void FillRows(const float* x, int rows, std::int64_t width, float* y) {
+void ReferenceBase::FillRows(const float* x, int rows, std::int64_t width, float* y) {
   for (int row = 0; row < rows; ++row) std::copy_n(x, width, y + row * width);
 }
 
@@ -166,8 +173,39 @@ void GroupMaxima(const float* logits, int rows, std::int64_t outputs, float* max
   }
 }
 
-std::size_t NoisyTopOf(Logits logits, int vocabulary, float temperature, NoiseKey noise,
-                       std::span<Candidate> best) {
+void ReferenceBase::Scale(float factor, std::int64_t count, float* x) {
+  for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
+}
+
+void ReferenceBase::Add(const float* x, std::int64_t count, float* y) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
+}
+
+void ReferenceBase::MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
+                                 float* maxima) {
+  MatMul(weights, x, rows, y);
+  GroupMaxima(y, rows, weights.outputs, maxima);
+}
+
+void ReferenceBase::Attention(const BatchPlan& plan, const HeadShape& heads,
+                              const AttentionRule& rule, int layer, const float* qkv,
+                              const KvStore& kv, float* out) {
+  const std::int64_t stride = std::int64_t{heads.kv_heads} * heads.head_dim;
+  const LayerKv kept = LayerOf(kv, layer);
+  const int group = heads.heads / heads.kv_heads;
+  for (const RowPlace& place : plan.rows) {
+    for (int h = 0; h < heads.heads; ++h) {
+      const std::int64_t at = std::int64_t{h / group} * heads.head_dim;
+      AttendHead(plan, place, kept.places, rule, h, qkv + std::int64_t{h} * heads.head_dim,
+                 kept.keys + at, kept.values + at, stride, heads, out);
+      out += heads.value_dim();
+    }
+    qkv += heads.row_width();
+  }
+}
+
+std::size_t ReferenceBase::NoisyTop(Logits logits, int vocabulary, float temperature,
+                                    NoiseKey noise, std::span<Candidate> best) {
   std::size_t count = 0;
   for (Token token = 0; token < vocabulary; ++token) {
     const std::uint32_t draw = PhiloxDraw(

@@ -1,4 +1,4 @@
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "core/backend/reference/reference_delta.h"
-#include "core/backend/reference/reference_parts.h"
 #include "core/backend/routing.h"
+#include "core/backend/testing/reference_parts.h"
 
 namespace foretoken {
 namespace {
@@ -54,16 +53,13 @@ void Softmax(const float* x, int count, float* out) {
   for (int i = 0; i < count; ++i) out[i] = static_cast<float>(part(x[i]) / sum);
 }
 
-class ReferenceBackend final : public Backend {
+class ReferenceBackend final : public reference::ReferenceBase {
  public:
   explicit ReferenceBackend(Numerics numerics)
-      : round_products_(numerics.precision == Precision::kBF16 ? RoundToBf16 : Exactly),
-        round_attention_(numerics.kv == KvFormat::kBF16 ? RoundToBf16 : Exactly),
-        numerics_(numerics) {}
+      : ReferenceBase(numerics, KeepAs(numerics.kv)),
+        round_products_(numerics.precision == Precision::kBF16 ? RoundToBf16 : Exactly),
+        round_attention_(numerics.kv == KvFormat::kBF16 ? RoundToBf16 : Exactly) {}
 
-  std::string_view name() const override { return "reference"; }
-  Precision precision() const override { return numerics_.precision; }
-  KvFormat kv_format() const override { return numerics_.kv; }
   std::string_view layout() const override {
     return numerics_.precision == Precision::kBF16 ? "rows of values of bf16" : "rows of f32";
   }
@@ -90,11 +86,6 @@ class ReferenceBackend final : public Backend {
     std::transform(begin, out, begin, round_products_);
   }
 
-  std::size_t KvBytes(const KvShape& shape) const override {
-    return reference::KvFloatBytes(shape) + BytesBesideKv(shape);
-  }
-  KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
-
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
     for (const Token token : tokens) {
       FT_CHECK(token >= 0 && token < table.outputs, "token {} of {}", token, table.outputs);
@@ -111,11 +102,6 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  void NormParts(const PartsNorm& norm, int rows, std::int64_t stride, int parts, int width,
-                 float* x) override {
-    reference::NormParts(this, norm, rows, stride, parts, width, x);
-  }
-
   void LayerNorm(const float* x, const float* gain, const float* bias, float epsilon, int rows,
                  int width, float* out) override {
     for (int r = 0; r < rows; ++r, x += width, out += width) {
@@ -128,16 +114,6 @@ class ReferenceBackend final : public Backend {
         out[i] = static_cast<float>((x[i] - mean) * scale * gain[i] + shift);
       }
     }
-  }
-
-  void FillRows(const float* x, int rows, std::int64_t width, float* y) override {
-    reference::FillRows(x, rows, width, y);
-  }
-  void Scale(float factor, std::int64_t count, float* x) override {
-    for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
-  }
-  void Add(const float* x, std::int64_t count, float* y) override {
-    for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
   }
 
   void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) override {
@@ -158,12 +134,6 @@ class ReferenceBackend final : public Backend {
   void MatMul(const Matrix& weights, const float* x, int rows, float* y) override {
     std::fill_n(y, rows * weights.outputs, 0.0F);
     MatMulAdd(weights, x, rows, y);
-  }
-
-  void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
-                    float* maxima) override {
-    MatMul(weights, x, rows, y);
-    reference::GroupMaxima(y, rows, weights.outputs, maxima);
   }
 
   void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
@@ -210,35 +180,6 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
-                      int layer, float* qkv, KvStore& kv) override {
-    reference::RotateAndStoreRows(rope, plan, heads, layer, KeepAs(numerics_.kv), qkv, kv);
-  }
-
-  void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
-                 int layer, const float* qkv, const KvStore& kv, float* out) override {
-    const int head_dim = heads.head_dim;
-    const std::int64_t stride = std::int64_t{heads.kv_heads} * head_dim;
-    const reference::LayerKv kept = reference::LayerOf(kv, layer);
-    const int group = heads.heads / heads.kv_heads;
-    for (const RowPlace& place : plan.rows) {
-      for (int h = 0; h < heads.heads; ++h) {
-        const std::int64_t at = std::int64_t{h / group} * head_dim;
-        const double sink = rule.sinks == nullptr ? -std::numeric_limits<double>::infinity()
-                                                  : double{rule.sinks[h]};
-        AttendHead(plan, place, kept.places, rule, sink, qkv + std::int64_t{h} * head_dim,
-                   kept.keys + at, kept.values + at, stride, heads, out);
-        out += heads.value_dim();
-      }
-      qkv += heads.row_width();
-    }
-  }
-
-  void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
-                 KvStore& kv, float* out) override {
-    reference::DeltaRuleRows(plan, weights, layer, x, kv, out);
-  }
-
   void GatedMul(Activation activation, const float* gate_up, int rows, int width,
                 float* out) override {
     for (int r = 0; r < rows; ++r, gate_up += 2 * std::int64_t{width}, out += width) {
@@ -264,15 +205,6 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
-    reference::CopySlots(kv, moves);
-  }
-
-  std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
-                       std::span<Candidate> best) override {
-    return reference::NoisyTopOf(logits, vocabulary, temperature, noise, best);
-  }
-
  private:
   static double Dot(const float* a, const float* b, std::int64_t count) {
     double sum = 0;
@@ -287,13 +219,15 @@ class ReferenceBackend final : public Backend {
   }
 
   void AttendHead(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
-                  const AttentionRule& rule, double sink, const float* query, const float* keys,
-                  const float* values, std::int64_t stride, const HeadShape& heads, float* out) {
+                  const AttentionRule& rule, int head, const float* query, const float* keys,
+                  const float* values, std::int64_t stride, const HeadShape& heads,
+                  float* out) override {
     const int value_dim = heads.value_dim();
     query = RoundRow(round_attention_, query, heads.head_dim);
     weighted_.assign(static_cast<std::size_t>(value_dim), 0.0);
-    double largest = sink;
-    double total = std::isinf(sink) ? 0 : 1;
+    double largest =
+        rule.sinks == nullptr ? -std::numeric_limits<double>::infinity() : double{rule.sinks[head]};
+    double total = std::isinf(largest) ? 0 : 1;
     // The positions that it sees, in order: anchors, then its window.
     const std::int32_t window = rule.WindowBegin(place.position);
     const std::int32_t anchors = std::min(rule.anchors, window);
@@ -329,7 +263,6 @@ class ReferenceBackend final : public Backend {
 
   float (*round_products_)(float);
   float (*round_attention_)(float);
-  Numerics numerics_;
   Router router_;
   std::vector<float> rounded_;    // One matrix input row, or one query.
   std::vector<double> weighted_;  // The running sum of one head's values.

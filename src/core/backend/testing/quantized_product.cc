@@ -1,4 +1,4 @@
-#include "core/backend/reference/quantized_product.h"
+#include "core/backend/testing/quantized_product.h"
 
 #include <algorithm>
 #include <cmath>
