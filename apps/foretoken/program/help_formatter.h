@@ -12,9 +12,6 @@ namespace foretoken {
 /// after the first begin with `indent` spaces, which count.
 std::string WrapText(std::string_view text, std::size_t width, std::size_t indent);
 
-/// Long names of the options that --help shows of commands which have many, in its order.
-std::span<const std::string_view> EverydayOptions();
-
 /// Help as wide as the terminal: --help has everyday options, --help-all every option under its
 /// heading. Lines of a footer that begin with two spaces are a table, which --help leaves out.
 class HelpFormatter : public CLI::Formatter {

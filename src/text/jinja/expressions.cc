@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "text/jinja/builtins/functions.h"
-#include "text/jinja/builtins/methods.h"
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/interpreter.h"
 #include "text/jinja/operations.h"
 #include "text/jinja/python_text.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text/utf8.h"
-#include "text/jinja/builtins/methods.h"
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/letters.h"
 
 namespace foretoken::jinja {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/parameters.h"
-#include "text/jinja/builtins/tables.h"
 #include "text/jinja/operations.h"
 
 namespace foretoken::jinja {

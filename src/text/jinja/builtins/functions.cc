@@ -1,4 +1,4 @@
-#include "text/jinja/builtins/functions.h"
+#include "text/jinja/builtins/builtins.h"
 
 #include <algorithm>
 #include <array>

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/text/parse_number.h"
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/parameters.h"
-#include "text/jinja/builtins/tables.h"
 #include "text/jinja/builtins/text_operations.h"
 #include "text/jinja/operations.h"
 

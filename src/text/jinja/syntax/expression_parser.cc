@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 
 #include "base/text/parse_number.h"
 #include "base/text/utf8.h"
-#include "text/jinja/builtins/filters.h"
-#include "text/jinja/builtins/tests.h"
+#include "text/jinja/builtins/builtins.h"
 
 namespace foretoken::jinja {
 namespace {

@@ -17,8 +17,6 @@ class ExpressionParser {
 
   /// One expression.
   const Expression* Parse();
-  /// One without `if` and `else`, which mean something else behind it.
-  const Expression* ParseWithoutCondition() { return ParseOr(); }
   /// One, or several with commas between them: a tuple.
   const Expression* ParseTuple(bool with_condition = true);
   /// The filter behind a | or `filter`, and those that follow, of what `input` is.
