@@ -4,8 +4,7 @@
 
 #include "base/text/printable.h"
 #include "core/model/drafters/prediction_layer.h"
-#include "core/model/heads/extra_heads.h"
-#include "core/model/heads/medusa.h"
+#include "core/model/heads/read_heads.h"
 
 namespace foretoken {
 

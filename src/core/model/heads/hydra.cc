@@ -1,10 +1,9 @@
-#include "core/model/heads/hydra.h"
+#include "core/model/heads/read_heads.h"
 
 #include <fmt/core.h>
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/text/printable.h"
 #include "core/backend/taps.h"

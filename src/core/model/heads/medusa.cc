@@ -1,4 +1,4 @@
-#include "core/model/heads/medusa.h"
+#include "core/model/heads/read_heads.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/backend/taps.h"
 #include "core/model/drafters/drafter_kind.h"
