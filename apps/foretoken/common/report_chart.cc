@@ -7,8 +7,6 @@
 #include <iterator>
 #include <limits>
 
-#include "json/json.h"
-
 namespace foretoken {
 namespace {
 

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "json/json.h"
-
 #include "base/files/replace_file.h"
 
 namespace foretoken {

@@ -10,7 +10,6 @@
 #include <memory>
 #include <utility>
 
-#include "apps/foretoken/common/commands.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/program/arguments.h"
 #include "apps/foretoken/program/help_formatter.h"

@@ -4,14 +4,10 @@
 
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
-#include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "apps/foretoken/server/api/door.h"
-#include "apps/foretoken/server/models/model_registry.h"
-#include "apps/foretoken/server/service.h"
 #include "base/text/utf8.h"
 
 namespace foretoken::server {

@@ -12,7 +12,6 @@
 #include "apps/foretoken/server/access/foreign_pages.h"
 #include "apps/foretoken/server/access/loopback.h"
 #include "apps/foretoken/server/api/request_fields.h"
-#include "apps/foretoken/server/doors/doors.h"
 #include "apps/foretoken/server/metrics.h"
 #include "apps/foretoken/server/page/page.h"
 #include "apps/foretoken/server/replies.h"

@@ -3,13 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/common/time_units.h"
 #include "apps/lab/bench/lossy_cost.h"
-#include "json/json.h"
 
 namespace foretoken {
 namespace {

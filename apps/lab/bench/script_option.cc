@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "apps/foretoken/options/options.h"
 #include "base/text/parse_number.h"

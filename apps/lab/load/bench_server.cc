@@ -7,7 +7,6 @@
 
 #include "apps/foretoken/common/terminal.h"
 #include "apps/lab/load/mode_comparison.h"
-#include "json/json.h"
 
 namespace foretoken {
 namespace {

@@ -10,7 +10,6 @@
 #include "apps/foretoken/common/report_chart.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/common/time_units.h"
-#include "json/json.h"
 
 namespace foretoken {
 namespace {

@@ -9,7 +9,6 @@
 #include "apps/foretoken/options/options.h"
 #include "base/numbers/philox.h"
 #include "base/threads/clock.h"
-#include "json/json.h"
 
 namespace foretoken {
 namespace {

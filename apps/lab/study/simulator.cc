@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "apps/lab/study/simulator_pool.h"
 #include "base/numbers/philox.h"

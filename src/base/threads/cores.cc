@@ -1,6 +1,5 @@
 #include "base/threads/cores.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/exhaustion.h"
 #include "base/threads/cores.h"

@@ -1,6 +1,5 @@
 #include "core/kv/kv_cache.h"
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 

@@ -4,14 +4,10 @@
 
 #include <fmt/core.h>
 
-#include <filesystem>
-#include <functional>
-#include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/numbers/sha256.h"
-#include "base/result.h"
 #include "core/weights/gguf/gguf_file.h"
 #include "core/weights/model_folder.h"
 #include "core/weights/requantize.h"

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/files/replace_file.h"
-#include "base/result.h"
 #include "base/text/parse_number.h"
 #include "core/model/config/model_config.h"
 #include "core/model/families/family.h"
@@ -18,7 +16,6 @@
 #include "core/model/open_checkpoint.h"
 #include "core/weights/arrange/rotated_rows.h"
 #include "core/weights/check_finite.h"
-#include "core/weights/checkpoint.h"
 #include "core/weights/gguf/gguf_header.h"
 #include "core/weights/requantize.h"
 #include "door/convert/gguf_keys.h"

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <ctime>
 #include <deque>
-#include <memory>
 #include <string>
 #include <string_view>
 

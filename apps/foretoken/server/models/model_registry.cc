@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
-#include <optional>
 #include <tuple>
 #include <utility>
 

@@ -5,15 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <numeric>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "base/result.h"
-#include "core/model/config/model_config.h"
 #include "core/model/drafters/drafter_gguf.h"
 #include "core/model/drafters/drafter_kind.h"
 #include "core/model/drafters/drafter_names.h"
@@ -21,8 +16,6 @@
 #include "core/model/families/family.h"
 #include "core/model/heads/read_heads.h"
 #include "core/model/model_weights.h"
-#include "core/model/translated_model.h"
-#include "core/weights/checkpoint.h"
 
 namespace foretoken {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <initializer_list>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 

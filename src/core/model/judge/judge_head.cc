@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <string>
-#include <utility>
 
 #include "base/text/printable.h"
 #include "core/tensor/tensor_view.h"

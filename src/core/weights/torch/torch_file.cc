@@ -4,17 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "base/files/byte_reader.h"
-#include "base/result.h"
 #include "base/text/printable.h"
 #include "core/weights/torch/unpickle.h"
 

@@ -1,7 +1,6 @@
 #include "text/grammar/automaton/automaton.h"
 
 #include <algorithm>
-#include <span>
 #include <string_view>
 
 #include "text/grammar/automaton/code_points.h"

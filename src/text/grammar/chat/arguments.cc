@@ -6,16 +6,13 @@
 #include <array>
 #include <initializer_list>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
-#include "foretoken/chat_format.h"
 #include "foretoken/json_schema.h"
 #include "json/json.h"
 #include "text/grammar/chat/free_text.h"
-#include "text/grammar/grammar.h"
 #include "text/grammar/grammar_text.h"
 
 namespace foretoken {

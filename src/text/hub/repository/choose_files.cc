@@ -8,11 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/text/parse_number.h"
 #include "base/text/printable.h"

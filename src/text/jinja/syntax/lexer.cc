@@ -7,8 +7,6 @@
 #include <cctype>
 #include <charconv>
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/text/utf8.h"

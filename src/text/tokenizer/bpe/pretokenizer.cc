@@ -1,7 +1,5 @@
 #include "text/tokenizer/bpe/pretokenizer.h"
 
-#include <string>
-
 #include "base/text/utf8.h"
 #include "json/fields.h"
 #include "text/tokenizer/bpe/byte_alphabet.h"

@@ -5,8 +5,6 @@
 #include <ctime>
 #include <utility>
 
-#include "json/json.h"
-
 namespace foretoken {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "core/backend/cpu/attention/attention.h"
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <numbers>
