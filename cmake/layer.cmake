@@ -2,7 +2,9 @@
 #                 TESTS options...)
 #
 # FOLDER of src/, "core/kv", is one layer and one static library, foretoken_kv, made of all its .cc
-# files; *_test.cc files become the test program kv_test. DEPENDS names the layers below that it may
+# files; *_test.cc files become the test program kv_test. Files in a folder `testing` make a library
+# of their own, foretoken_kv_testing, which the tests of this layer and of those above it link and no
+# program does. DEPENDS names the layers below that it may
 # include, and LINKS those that implement public headers which it includes: tools/check_layers.py
 # reads this declaration and checks every #include against it. TESTS are options of foretoken_ctest.
 #
@@ -14,7 +16,9 @@ function(foretoken_layer FOLDER)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${FOLDER}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
-  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  set(testing ${sources})
+  list(FILTER testing INCLUDE REGEX "/src/${FOLDER}/(.*/)?testing/")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/src/${FOLDER}/(.*/)?testing/")
 
   if(sources)
     add_library(foretoken_${NAME} STATIC ${sources})
@@ -41,8 +45,22 @@ function(foretoken_layer FOLDER)
     foretoken_unity(foretoken_${NAME} 8)
   endif()
 
+  set(for_tests)
+  foreach(layer ${LAYER_DEPENDS})
+    get_property(of_layer GLOBAL PROPERTY foretoken_${layer}_for_tests)
+    list(APPEND for_tests ${of_layer})
+  endforeach()
+  if(testing)
+    add_library(foretoken_${NAME}_testing STATIC EXCLUDE_FROM_ALL ${testing})
+    target_link_libraries(foretoken_${NAME}_testing PUBLIC foretoken_${NAME})
+    foretoken_optimize(foretoken_${NAME}_testing ${warmth})
+    list(APPEND for_tests foretoken_${NAME}_testing)
+  endif()
+  list(REMOVE_DUPLICATES for_tests)
+  set_property(GLOBAL PROPERTY foretoken_${FOLDER}_for_tests ${for_tests})
+
   if(tests)
-    foretoken_unit_tests(${NAME}_test TESTS ${tests} LIBRARIES foretoken_${NAME}
+    foretoken_unit_tests(${NAME}_test TESTS ${tests} LIBRARIES foretoken_${NAME} ${for_tests}
                          CTEST ${LAYER_TESTS})
   endif()
 endfunction()

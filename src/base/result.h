@@ -1,9 +1,29 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "base/check.h"
 #include "foretoken/result.h"
+
+namespace foretoken {
+
+/// Errors of three kinds with a sentence that fmt::format makes of `format` and `args`.
+template <typename... Args>
+Error Invalid(fmt::format_string<Args...> format, Args&&... args) {
+  return InvalidInput(fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+Error Unavailable(fmt::format_string<Args...> format, Args&&... args) {
+  return Error{ErrorCode::kUnavailable, fmt::format(format, std::forward<Args>(args)...)};
+}
+template <typename... Args>
+Error InternalError(fmt::format_string<Args...> format, Args&&... args) {
+  return Error{ErrorCode::kInternal, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+}  // namespace foretoken
 
 #define FT_CONCAT_INNER(a, b) a##b
 #define FT_CONCAT(a, b) FT_CONCAT_INNER(a, b)

@@ -58,9 +58,7 @@ Json::Json(std::initializer_list<Item> items) : Json() {
   }
   *this = object();
   data_.object->members.reserve(items.size());
-  for (const Item& item : items) {
-    (*this)[item.value[0].text()] = std::move(item.value[1]);
-  }
+  for (const Item& item : items) (*this)[item.value[0].text()] = std::move(item.value[1]);
 }
 
 Json::Json(const Json& other) : kind_(other.kind_), data_(other.data_) {

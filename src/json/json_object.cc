@@ -25,7 +25,7 @@ std::string Show(const Json& json) {
 JsonObject::JsonObject(const Json* json, std::string place, Status* status)
     : json_(json), place_(std::move(place)), status_(status) {
   if (json_ != nullptr && !json_->is_object()) {
-    Refuse(fmt::format("is {} but must be an object", Show(*json_)));
+    Refuse("is {} but must be an object", Show(*json_));
     json_ = nullptr;
   }
 }
@@ -142,17 +142,15 @@ std::vector<JsonObject> JsonObject::Objects(std::string_view name, std::size_t m
 }
 
 void JsonObject::Refuse(const std::string& what) {
-  if (ok()) *status_ = InvalidInput(fmt::format("{} {}", place_, what));
+  if (ok()) *status_ = Invalid("{} {}", place_, what);
 }
 
 void JsonObject::RefuseValue(std::string_view name, const Json& json, const std::string& wanted) {
   if (!ok()) return;
-  *status_ = InvalidInput(fmt::format("{} is {} but must be {}", Path(name), Show(json), wanted));
+  *status_ = Invalid("{} is {} but must be {}", Path(name), Show(json), wanted);
 }
 
-void JsonObject::RefuseMissing(std::string_view name) {
-  Refuse(fmt::format("lacks the field \"{}\"", name));
-}
+void JsonObject::RefuseMissing(std::string_view name) { Refuse("lacks the field \"{}\"", name); }
 
 void JsonObject::RefuseUnknown(std::string_view name) {
   Refuse("has an unknown field " + Show(Json(name)));

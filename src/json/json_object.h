@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -48,6 +50,10 @@ class JsonObject {
 
   /// "<place> <what>", if nothing was wrong before.
   void Refuse(const std::string& what);
+  template <typename Arg, typename... Args>
+  void Refuse(fmt::format_string<Arg, Args...> format, Arg&& arg, Args&&... args) {
+    Refuse(fmt::format(format, std::forward<Arg>(arg), std::forward<Args>(args)...));
+  }
   bool ok() const { return status_->ok(); }
 
  protected:

@@ -32,12 +32,10 @@ std::string QuoteOtherNumbers(std::string_view text) {
 
 Result<Json> ParseJsonObject(std::string_view text, std::string_view where) {
   auto json = Json::Parse(text);
-  if (json.is_discarded()) {
-    json = Json::Parse(QuoteOtherNumbers(text));
-  }
+  if (json.is_discarded()) json = Json::Parse(QuoteOtherNumbers(text));
   // The parser takes a NUL for the end of the text.
   if (!json.is_object() || text.find('\0') != std::string_view::npos) {
-    return InvalidInput(fmt::format("{}: is not a JSON object", where));
+    return Invalid("{}: is not a JSON object", where);
   }
   return json;
 }
@@ -46,7 +44,7 @@ Result<Json> ReadJsonObject(const std::filesystem::path& path, std::string_view 
   constexpr std::size_t kMaxBytes = 1 << 20;
   const Result<std::string> text = ReadText(path, kMaxBytes);
   if (!text.ok()) {
-    return InvalidInput(fmt::format("{}: {}; {}", path.string(), text.error().message, usual));
+    return Invalid("{}: {}; {}", path.string(), text.error().message, usual);
   }
   return ParseJsonObject(*text, path.string());
 }

@@ -4,13 +4,8 @@
 #include <string_view>
 
 #include "apps/foretoken/server/api/request_fields.h"
-#include "apps/foretoken/server/doors/anthropic.h"
-#include "apps/foretoken/server/doors/embeddings.h"
-#include "apps/foretoken/server/doors/llama_cpp.h"
-#include "apps/foretoken/server/doors/ollama.h"
+#include "apps/foretoken/server/doors/doors.h"
 #include "apps/foretoken/server/doors/ollama_models.h"
-#include "apps/foretoken/server/doors/openai.h"
-#include "apps/foretoken/server/doors/responses.h"
 #include "apps/foretoken/server/doors/tokenize.h"
 #include "base/check.h"
 

@@ -9,7 +9,7 @@
 #include "core/model/drafters/learned_draft.h"
 #include "core/model/drafters/own_drafter.h"
 #include "core/model/families/family.h"
-#include "core/model/heads/extra_heads.h"
+#include "core/model/heads/read_heads.h"
 #include "core/weights/gguf/gguf_file.h"
 #include "core/weights/safetensors.h"
 #include "foretoken/speculation.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "json/json.h"
-
 #include "apps/foretoken/common/terminal.h"
 
 namespace foretoken {
@@ -63,8 +61,7 @@ std::string DraftVerdict(Mode mode, const DraftingCosts& costs) {
   if (!(speed < 1)) return {};
   return fmt::format(
       "mode {} does not pay here: {} of what it proposed was accepted, and --mode ar would be "
-      "{:.2f} "
-      "times as fast or more",
+      "{:.2f} times as fast or more",
       ModeName(mode), FormatPercent(static_cast<double>(costs.accepted) / costs.proposed),
       1 / speed);
 }

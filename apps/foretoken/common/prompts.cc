@@ -1,7 +1,5 @@
 #include "apps/foretoken/common/prompts.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
@@ -47,12 +45,11 @@ Result<PromptSet> ParseJsonPrompts(std::string_view content, std::string_view wh
     if (Trim(line).empty()) continue;
     const Json object = Json::Parse(line);
     if (object.is_discarded()) {
-      return InvalidInput(fmt::format("{}:{}: not a JSON object on one line", where, number));
+      return Invalid("{}:{}: not a JSON object on one line", where, number);
     }
     const Json* prompt = FirstText(object, {"prompt", "turns", "question"});
     if (prompt == nullptr) {
-      return InvalidInput(
-          fmt::format("{}:{}: no text in 'prompt', 'turns[0]' or 'question'", where, number));
+      return Invalid("{}:{}: no text in 'prompt', 'turns[0]' or 'question'", where, number);
     }
     const Json* answer = FirstText(object, {"answer", "reference"});
     set.prompts.push_back(prompt->get<std::string>());
@@ -81,8 +78,7 @@ std::vector<std::string> ParseTextPrompts(std::string_view content, int words) {
 Result<PromptSet> ReadPromptFile(const std::string& path, int words) {
   const Result<std::string> content = ReadText(path);
   if (!content.ok()) {
-    return InvalidInput(
-        fmt::format("cannot read the prompt file '{}': {}", path, content.error().message));
+    return Invalid("cannot read the prompt file '{}': {}", path, content.error().message);
   }
   PromptSet set;
   if (Trim(*content).starts_with('{')) {
@@ -93,7 +89,7 @@ Result<PromptSet> ReadPromptFile(const std::string& path, int words) {
   }
   set.name = std::filesystem::path(path).filename().string();
   if (set.prompts.empty()) {
-    return InvalidInput(fmt::format("the prompt file '{}' holds no prompt", path));
+    return Invalid("the prompt file '{}' holds no prompt", path);
   }
   return set;
 }
@@ -133,10 +129,10 @@ Result<EncodedSet> EncodeSet(const Tokenizer& tokenizer, const PromptSet& set,
     }
   }
   if (encoded.prompts.empty()) {
-    return InvalidInput(
-        fmt::format("no prompt of '{}' fits a context of {} tokens with {} tokens of output; lower "
-                    "--max-tokens or give shorter prompts",
-                    set.name, context, max_tokens));
+    return Invalid(
+        "no prompt of '{}' fits a context of {} tokens with {} tokens of output; lower "
+        "--max-tokens or give shorter prompts",
+        set.name, context, max_tokens);
   }
   return encoded;
 }

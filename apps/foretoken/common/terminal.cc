@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <span>
-#include <string>
 
 #include "base/threads/clock.h"
 

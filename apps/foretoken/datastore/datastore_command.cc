@@ -32,7 +32,7 @@ Result<int> RunBuild(DatastoreCommandOptions options) {
   for (const std::string& file : options.files) {
     std::error_code error;
     const auto size = fs::file_size(file, error);
-    if (error) return InvalidInput(fmt::format("{}: cannot be read: {}", file, error.message()));
+    if (error) return Invalid("{}: cannot be read: {}", file, error.message());
     bytes += static_cast<std::int64_t>(size);
   }
   FT_ASSIGN_OR_RETURN(const auto datastore, Datastore::Open(directory, store_options));
@@ -164,8 +164,7 @@ Result<int> RunRank(DatastoreCommandOptions options) {
   const auto count = [&counts](std::span<const Token> document) -> Status {
     for (const Token token : document) {
       if (token < 0 || token >= std::ssize(counts)) {
-        return InvalidInput(
-            fmt::format("token {} is none of the model's {}", token, counts.size()));
+        return Invalid("token {} is none of the model's {}", token, counts.size());
       }
       ++counts[static_cast<std::size_t>(token)];
     }
@@ -217,7 +216,7 @@ Result<int> RunReplay(DatastoreCommandOptions options) {
         [](std::int64_t) {}));
   }
   if (streams.empty()) {
-    return InvalidInput(fmt::format("no document is longer than --prompt-tokens {}", prompt));
+    return Invalid("no document is longer than --prompt-tokens {}", prompt);
   }
   std::ranges::sort(options.lengths);
   const Json points = Replay(tenant.get(), options.lengths, streams, prompt);

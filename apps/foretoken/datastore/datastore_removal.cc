@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <set>
 
 #include "apps/foretoken/common/terminal.h"
@@ -59,8 +58,8 @@ Result<int> ForgetNumbers(const DatastoreCommandOptions& options) {
   const std::uint64_t documents = datastore->snapshot()->documents();
   for (const std::uint64_t number : {*numbers.begin(), *numbers.rbegin()}) {
     if (number >= 1 && number <= documents) continue;
-    return InvalidInput(fmt::format("{}: there is no document {}; they are numbered from 1 to {}",
-                                    datastore->directory().string(), number, documents));
+    return Invalid("{}: there is no document {}; they are numbered from 1 to {}",
+                   datastore->directory().string(), number, documents);
   }
   return RemoveAndTell(std::move(datastore), "forgot", [&](const StoredDocument& document) {
     return numbers.contains(document.number);

@@ -11,7 +11,6 @@
 #include "core/draft/suffix/suffix_drafter.h"
 #include "core/draft/trie/trie_drafter.h"
 #include "core/speculation/verify.h"
-#include "json/json.h"
 
 namespace foretoken {
 namespace {

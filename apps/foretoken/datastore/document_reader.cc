@@ -35,8 +35,7 @@ Result<std::vector<Token>> ParseTokens(const Json& array, const Tokenizer& token
   for (const Json& item : array) {
     if (!item.is_number_integer() || item.get<std::int64_t>() < 0 ||
         item.get<std::int64_t>() >= tokenizer.vocabulary()) {
-      return InvalidInput(
-          fmt::format("{}: 'tokens' must hold token ids below {}", where, tokenizer.vocabulary()));
+      return Invalid("{}: 'tokens' must hold token ids below {}", where, tokenizer.vocabulary());
     }
     tokens.push_back(item.get<Token>());
   }
@@ -60,8 +59,8 @@ template <typename T>
 Status TakeRawTokens(std::span<const std::byte> bytes, const std::string& path,
                      const TakeDocument& take) {
   if (bytes.size() % sizeof(T) != 0) {
-    return InvalidInput(fmt::format("{}: {} bytes are no whole number of {}-byte tokens", path,
-                                    bytes.size(), sizeof(T)));
+    return Invalid("{}: {} bytes are no whole number of {}-byte tokens", path, bytes.size(),
+                   sizeof(T));
   }
   std::vector<Token> tokens(bytes.size() / sizeof(T));
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -78,7 +77,7 @@ Result<Documents> ParseJsonDocuments(std::string_view line, const Tokenizer& tok
   if (line.find_first_not_of(kBlank) == line.npos) return Documents();
   const Json object = Json::Parse(line);
   if (!object.is_object()) {
-    return InvalidInput(fmt::format("{}: not a JSON object on one line", where));
+    return Invalid("{}: not a JSON object on one line", where);
   }
   Documents documents;
   if (const auto tokens = object.find("tokens"); tokens != object.end() && tokens->is_array()) {
@@ -90,8 +89,8 @@ Result<Documents> ParseJsonDocuments(std::string_view line, const Tokenizer& tok
     if (const auto field = object.find(key); field != object.end()) CollectTexts(*field, &texts);
   }
   if (texts.empty()) {
-    return InvalidInput(fmt::format(
-        "{}: no 'tokens' and no text in 'prompt', 'turns', 'question', 'text' or 'answer'", where));
+    return Invalid(
+        "{}: no 'tokens' and no text in 'prompt', 'turns', 'question', 'text' or 'answer'", where);
   }
   for (const std::string& text : texts) {
     documents.push_back(tokenizer.Encode(text, /*add_bos=*/false, /*parse_special=*/false));

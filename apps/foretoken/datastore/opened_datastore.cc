@@ -13,8 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Error NoDatastore(const std::string& directory) {
-  return InvalidInput(
-      fmt::format("{}: holds no datastore; `foretoken datastore build` makes one", directory));
+  return Invalid("{}: holds no datastore; `foretoken datastore build` makes one", directory);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "apps/foretoken/common/bench_stats.h"
@@ -305,7 +304,7 @@ Status Chat::Save(const std::string& path) const {
 Status Chat::Load(const std::string& path) {
   if (path.empty()) return InvalidInput("write it like /load talk.json");
   const Result<std::string> text = ReadText(path);
-  if (!text.ok()) return InvalidInput(fmt::format("cannot read '{}'", path));
+  if (!text.ok()) return Invalid("cannot read '{}'", path);
   FT_ASSIGN_OR_RETURN(conversation_, ParseConversation(*text, path));
   Say(fmt::format("{} messages from {}", conversation_.messages.size(), path));
   return {};
@@ -382,10 +381,10 @@ Result<int> RunChat(ChatOptions options) {
   FT_ASSIGN_OR_RETURN(Decoding decoding, options.Load(mode));
   const LanguageModel& target = *decoding.target;
   if (!target.tokenizer()->has_chat_template()) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "no chat with the model in '{}': {}; name one with --chat-template, or let `foretoken run` "
         "continue plain text",
-        options.model.target, target.tokenizer()->EncodeChat({}).error().message));
+        options.model.target, target.tokenizer()->EncodeChat({}).error().message);
   }
   FT_ASSIGN_OR_RETURN(const AdapterUse adapter, TheAdapter(target));
   FT_RETURN_IF_ERROR(

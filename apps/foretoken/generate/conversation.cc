@@ -30,10 +30,10 @@ std::string FormatConversation(const Conversation& conversation) {
 
 Result<Conversation> ParseConversation(std::string_view text, std::string_view where) {
   const auto wrong = [where](std::string_view why) {
-    return InvalidInput(
-        fmt::format("'{}' is no saved conversation: {}; one looks like "
-                    R"({{"messages": [{{"role": "user", "content": "Hi"}}, ...]}})",
-                    where, why));
+    return Invalid(
+        "'{}' is no saved conversation: {}; one looks like "
+        R"({{"messages": [{{"role": "user", "content": "Hi"}}, ...]}})",
+        where, why);
   };
   const Json parsed = Json::Parse(text);
   if (!parsed.is_object() || !parsed.contains("messages") || !parsed["messages"].is_array()) {

@@ -188,10 +188,9 @@ Result<int> Demo(DemoOptions options) {
 }  // namespace
 
 void AddDemoCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command = AddCommand(
-      app, "demo",
-      "Decode built-in prompts in every mode, with every bundled draft, and compare text "
-      "and speed");
+  CLI::App* command = AddCommand(app, "demo",
+                                 "Decode built-in prompts in every mode, with every bundled draft, "
+                                 "and compare text and speed");
   const OptionGroup add(command, "Output");
   auto options = std::make_shared<DemoOptions>();
   options->mode = "ssd";  // Which needs most.

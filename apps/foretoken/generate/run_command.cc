@@ -46,8 +46,7 @@ Result<std::string> ReadPrompt(const RunOptions& options) {
     const std::string path = options.file.empty() ? "/dev/stdin" : options.file;
     Result<std::string> read = ReadText(path);
     if (!read.ok()) {
-      return InvalidInput(
-          fmt::format("cannot read the prompt from '{}': {}", path, read.error().message));
+      return Invalid("cannot read the prompt from '{}': {}", path, read.error().message);
     }
     text = std::move(*read);
     if (text.ends_with('\n')) text.pop_back();

@@ -92,8 +92,7 @@ Result<Plan> PlanRemoval(const ModelName& name, const CachedModel& model) {
   if (name.named_revision) {
     const auto commit = model.CommitOf(*name.named_revision);
     if (!commit) {
-      return InvalidInput(
-          fmt::format("the cache has no {}; `foretoken list` shows what it has", name.Text()));
+      return Invalid("the cache has no {}; `foretoken list` shows what it has", name.Text());
     }
     plan.removal.commit = *commit;
   }
@@ -117,8 +116,7 @@ Result<Plan> PlanRemoval(const ModelName& name, const CachedModel& model) {
     plan.bytes += revision.bytes();
   }
   if (found) return plan;
-  return InvalidInput(
-      fmt::format("the cache has no {}; `foretoken list` shows what it has", name.Text()));
+  return Invalid("the cache has no {}; `foretoken list` shows what it has", name.Text());
 }
 
 // Whether somebody at the terminal says so.
@@ -163,16 +161,15 @@ void AddPullCommand(CLI::App* app, CommandBody* chosen) {
   const OptionGroup add(command);
   auto options = std::make_shared<HubCommandOptions>();
   add("name", &options->name, "NAME",
-      "ORG/NAME, ORG/NAME:Q4_K_M, ORG/NAME:FILE.gguf; with @REVISION behind ORG/NAME a branch, "
-      "tag or commit")
+      "ORG/NAME, ORG/NAME:Q4_K_M, ORG/NAME:FILE.gguf; with @REVISION behind ORG/NAME a branch, tag "
+      "or commit")
       ->required();
-  SetFooter(
-      command,
-      fmt::format("An interrupted fetch goes on where it was; files count once their hashes are "
-                  "right. Variables: HF_ENDPOINT (the hub's address), HF_TOKEN (or a token that a "
-                  "login has left), HF_HUB_OFFLINE=1 (ask for nothing), HF_HUB_DOWNLOAD_TIMEOUT "
-                  "(seconds without a byte, 10).\n{}",
-                  kCacheFooter));
+  SetFooter(command,
+            fmt::format("An interrupted fetch goes on where it was; files count once their hashes "
+                        "are right. Variables: HF_ENDPOINT (the hub's address), HF_TOKEN (or a "
+                        "token that a login has left), HF_HUB_OFFLINE=1 (ask for nothing), "
+                        "HF_HUB_DOWNLOAD_TIMEOUT (seconds without a byte, 10).\n{}",
+                        kCacheFooter));
   WhenChosen(command, chosen, [options] { return Pull(*options); });
 }
 

@@ -353,8 +353,8 @@ Result<int> RunInspect(InspectOptions options) {
   Json figures = target.figures;
   const int limit = figures["made_for_context"].get<int>();
   if (model.context > limit) {
-    return InvalidInput(fmt::format("--context {} is more than the model's limit of {} tokens",
-                                    model.context, limit));
+    return Invalid("--context {} is more than the model's limit of {} tokens", model.context,
+                   limit);
   }
   if (!options.no_measuring) {
     figures["speed_limit"] = SpeedLimit(figures["memory"], AvailableCores());

@@ -16,7 +16,6 @@
 #include "core/model/open_checkpoint.h"
 #include "core/model/self/self_draft.h"
 #include "door/assembly/loaded_model.h"
-#include "json/json.h"
 
 namespace foretoken {
 namespace {

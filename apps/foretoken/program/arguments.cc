@@ -53,7 +53,7 @@ std::string_view NameIn(std::string_view argument) {
 Error NoSuchOption(CLI::App* command, std::string_view name) {
   const std::string found = fmt::format("{} has no option {}", CommandPath(*command), name);
   for (const auto& [foreign, advice] : kForeign) {
-    if (foreign == name) return InvalidInput(fmt::format("{}; {}", found, advice));
+    if (foreign == name) return Invalid("{}; {}", found, advice);
   }
   std::vector<std::string> names;
   for (const std::string& known : OptionNames(command)) names.push_back("--" + known);
@@ -131,8 +131,8 @@ Result<NamedCommand> FindCommand(CLI::App* root, std::span<const std::string> ar
         names.push_back(command->get_name());
       }
       const std::string hint = Suggestion(argument, names);
-      return InvalidInput(fmt::format("{} has no command '{}'{}", CommandPath(*named.app), argument,
-                                      hint.empty() ? "; --help lists them" : hint));
+      return Invalid("{} has no command '{}'{}", CommandPath(*named.app), argument,
+                     hint.empty() ? "; --help lists them" : hint);
     }
     named = {*found, named.words + 1};
   }
@@ -153,8 +153,7 @@ Status CheckOptionNames(CLI::App* command, std::span<const std::string> argument
     const bool next_is_option =
         i < arguments.size() && arguments[i].starts_with("--") && HasName(command, arguments[i]);
     if (i == arguments.size() || next_is_option) {
-      return InvalidInput(
-          fmt::format("{} needs a value: {} {}", name, name, option->get_type_name()));
+      return Invalid("{} needs a value: {} {}", name, name, option->get_type_name());
     }
   }
   return {};

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 
 #include "apps/foretoken/options/options.h"
 #include "apps/foretoken/program/arguments.h"

@@ -1,4 +1,4 @@
-#include "apps/foretoken/program/completions.h"
+#include "apps/foretoken/program/documents.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -8,8 +8,7 @@
 #include "apps/foretoken/common/commands.h"
 #include "apps/foretoken/options/options.h"
 #include "apps/foretoken/program/command_tree.h"
-#include "apps/foretoken/program/completions.h"
-#include "apps/foretoken/program/man_page.h"
+#include "apps/foretoken/program/documents.h"
 
 namespace foretoken {
 
@@ -21,13 +20,10 @@ void AddCompletionsCommand(CLI::App* app, CommandBody* chosen) {
   add("shell", shell.get(), "SHELL", "bash, zsh or fish")
       ->check(OneOf({"bash", "zsh", "fish"}))
       ->required();
-  SetFooter(
-      command,
-      "For this session of bash: source <(foretoken completions bash). To keep it, write the "
-      "script "
-      "to ~/.local/share/bash-completion/completions/foretoken, to a file _foretoken in a folder "
-      "of "
-      "zsh's fpath, or to ~/.config/fish/completions/foretoken.fish.");
+  SetFooter(command,
+            "For this session of bash: source <(foretoken completions bash). To keep it, write the "
+            "script to ~/.local/share/bash-completion/completions/foretoken, to a file _foretoken "
+            "in a folder of zsh's fpath, or to ~/.config/fish/completions/foretoken.fish.");
   WhenChosen(command, chosen, [app, shell]() -> Result<int> {
     const CommandFacts root = DescribeCommands(app);
     fmt::print("{}", *shell == "bash"  ? BashCompletions(root)

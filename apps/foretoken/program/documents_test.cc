@@ -5,8 +5,7 @@
 
 #include "apps/foretoken/options/options.h"
 #include "apps/foretoken/program/command_tree.h"
-#include "apps/foretoken/program/completions.h"
-#include "apps/foretoken/program/man_page.h"
+#include "apps/foretoken/program/documents.h"
 
 namespace foretoken {
 namespace {

@@ -73,8 +73,6 @@ std::string HelpFormatter::Entry(const std::string& name, const std::string& des
   return entry + text + "\n";
 }
 
-std::span<const std::string_view> EverydayOptions() { return kEveryday; }
-
 std::string HelpFormatter::Arguments(const CLI::App* command) const {
   std::string text;
   for (const CLI::Option* option : command->get_options()) {

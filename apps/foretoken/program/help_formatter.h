@@ -1,7 +1,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,9 +10,6 @@ namespace foretoken {
 /// Breaks `text` between words so that no line is longer than `width` where its words allow; lines
 /// after the first begin with `indent` spaces, which count.
 std::string WrapText(std::string_view text, std::size_t width, std::size_t indent);
-
-/// Long names of the options that --help shows of commands which have many, in its order.
-std::span<const std::string_view> EverydayOptions();
 
 /// Help as wide as the terminal: --help has everyday options, --help-all every option under its
 /// heading. Lines of a footer that begin with two spaces are a table, which --help leaves out.

@@ -1,4 +1,4 @@
-#include "apps/foretoken/program/man_page.h"
+#include "apps/foretoken/program/documents.h"
 
 #include <fmt/format.h>
 
@@ -80,8 +80,7 @@ std::string ManPage(const CommandFacts& root, const std::string& version) {
       "names another file.\n"
       ".SH ENVIRONMENT\n.TP\n.I FORETOKEN_OPTION\n"
       "The value of an option: FORETOKEN_MAX_TOKENS for \\-\\-max\\-tokens. It counts more than "
-      "the "
-      "file and less than the command line.\n"
+      "the file and less than the command line.\n"
       ".TP\n.I FORETOKEN_MODELS\nThe folder that holds the bundled models.\n";
   for (const CommandFacts* command : AllCommands(root)) {
     if (command != &root) text += CommandSection(*command);

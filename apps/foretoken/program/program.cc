@@ -1,7 +1,6 @@
 #include "apps/foretoken/program/program.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,7 +10,6 @@
 #include <memory>
 #include <utility>
 
-#include "apps/foretoken/common/commands.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/program/arguments.h"
 #include "apps/foretoken/program/help_formatter.h"
@@ -30,8 +28,7 @@ constexpr const char* kFooter =
     "what was seen), anpd, suffix, recycle, racer, jacobi, lookahead, protocol (what a grammar "
     "forces, and copies); made of others: staged, ensemble.\n"
     "`foretoken COMMAND --help` shows a command's everyday options, --help-all all of them. "
-    "Without "
-    "--target and --draft the bundled models are used.\n"
+    "Without --target and --draft the bundled models are used.\n"
     "Exit codes: 0 good, 1 a check or a write failed, 2 bad usage or input.";
 
 // The commands, in the order of the help.

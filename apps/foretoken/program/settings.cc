@@ -112,18 +112,18 @@ std::string Joined(const std::vector<std::string>& path) {
 
 Status RefuseKey(CLI::App* root, const CLI::ConfigItem& item, const std::string& place) {
   if (item.parents.empty()) {
-    return InvalidInput(fmt::format("{}: no command has an option '{}'{}", place, item.name,
-                                    Suggestion(item.name, NamesBelow(root))));
+    return Invalid("{}: no command has an option '{}'{}", place, item.name,
+                   Suggestion(item.name, NamesBelow(root)));
   }
   CLI::App* command = CommandOf(root, item.parents);
   if (command == nullptr) {
     std::vector<std::string> names;
     for (const CLI::App* below : VisibleCommands(root)) names.push_back(below->get_name());
-    return InvalidInput(fmt::format("{}: the section [{}] is no command{}", place,
-                                    Joined(item.parents), Suggestion(Joined(item.parents), names)));
+    return Invalid("{}: the section [{}] is no command{}", place, Joined(item.parents),
+                   Suggestion(Joined(item.parents), names));
   }
-  return InvalidInput(fmt::format("{}: {} has no option '{}'{}", place, CommandPath(*command),
-                                  item.name, Suggestion(item.name, SettableNames(command))));
+  return Invalid("{}: {} has no option '{}'{}", place, CommandPath(*command), item.name,
+                 Suggestion(item.name, SettableNames(command)));
 }
 
 bool IsGiven(const CLI::Option* option) { return option->count() > 0; }
@@ -138,7 +138,7 @@ std::string FlagValue(const Setting& setting) {
 Status Apply(const Setting& setting) {
   CLI::Option* option = setting.option;
   const auto refused = [&](std::string_view why) {
-    return InvalidInput(fmt::format("{}: --{}: {}", setting.source, setting.name, why));
+    return Invalid("{}: --{}: {}", setting.source, setting.name, why);
   };
   const bool is_empty = setting.values.size() == 1 && setting.values.front().empty();
   if (setting.values.empty() || is_empty) return refused("has no value");
@@ -178,8 +178,7 @@ Status ApplyLevel(const SettingsLevel& level, bool with_needs) {
     const std::set<CLI::Option*> rivals = option->get_excludes();
     for (const Setting* other : applied) {
       if (!rivals.contains(other->option)) continue;
-      return InvalidInput(
-          fmt::format("{} and {} exclude each other: set only one", other->source, setting.source));
+      return Invalid("{} and {} exclude each other: set only one", other->source, setting.source);
     }
     const bool beaten = std::ranges::any_of(
         rivals, [](const CLI::Option* other) { return IsGiven(other) || IsSet(*other); });
@@ -242,7 +241,7 @@ Result<std::vector<SettingsLevel>> ParseConfig(const std::string& text, std::str
     std::istringstream stream(text);
     items = CLI::ConfigTOML().from_config(stream);
   } catch (const std::exception& error) {
-    return InvalidInput(fmt::format("{}: {}", where, error.what()));
+    return Invalid("{}: {}", where, error.what());
   }
   std::vector<SettingsLevel> levels(2);
   const std::vector<std::string> names = NamesBelow(root);
@@ -286,8 +285,7 @@ Result<std::vector<SettingsLevel>> ReadSettings(const std::string& config_path, 
   if (path.empty()) return levels;
   const Result<std::string> text = ReadText(path);
   if (!text.ok())
-    return InvalidInput(
-        fmt::format("cannot read the configuration '{}': {}", path, text.error().message));
+    return Invalid("cannot read the configuration '{}': {}", path, text.error().message);
   FT_ASSIGN_OR_RETURN(std::vector<SettingsLevel> of_file, ParseConfig(*text, path, root, command));
   for (SettingsLevel& level : of_file) levels.push_back(std::move(level));
   return levels;
@@ -314,8 +312,8 @@ std::vector<CLI::Option*> RelaxRequired(CLI::App* command) {
 Status CheckRequired(const std::vector<CLI::Option*>& required) {
   for (const CLI::Option* option : required) {
     if (IsGiven(option) || IsSet(*option)) continue;
-    return InvalidInput(fmt::format("{} {} is missing; --help tells more", option->get_name(),
-                                    option->get_type_name()));
+    return Invalid("{} {} is missing; --help tells more", option->get_name(),
+                   option->get_type_name());
   }
   return {};
 }

@@ -1,6 +1,5 @@
 #include "apps/foretoken/program/studies.h"
 
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -53,10 +52,10 @@ Status ContinueInLab(const std::vector<std::string>& arguments) {
   argv.push_back(nullptr);
   std::fflush(nullptr);
   execv(lab.c_str(), argv.data());
-  return InvalidInput(fmt::format(
+  return Invalid(
       "this is a command of foretoken-lab, the studies of the engine, which cannot be started from "
       "'{}' ({}); ./run builds it when such a command is given, as does the target foretoken-lab",
-      lab, std::strerror(errno)));
+      lab, std::strerror(errno));
 }
 
 }  // namespace foretoken

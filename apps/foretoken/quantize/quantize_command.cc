@@ -49,7 +49,7 @@ Result<int> Quantize(const QuantizeOptions& options) {
   FT_ASSIGN_OR_RETURN(const WeightType type, ParseWeightType(options.type));
   std::error_code ignored;
   if (!options.force && std::filesystem::is_regular_file(options.out, ignored)) {
-    return InvalidInput(fmt::format("{} is there already; --force replaces it", options.out));
+    return Invalid("{} is there already; --force replaces it", options.out);
   }
   FT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint(options.in, ""));
   for (const std::string& sentence : checkpoint.not_used) {

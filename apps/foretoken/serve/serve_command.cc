@@ -199,10 +199,9 @@ void WarnOfStrangers(const ServeOptions& options, const std::vector<NamedModel>&
 void WarnOfOpenKeys(const ServeOptions& options) {
   for (const std::string& file : {options.api_key_file, options.server.http.tls_key}) {
     if (file.empty() || !IsReadableByAll(file)) continue;
-    PrintWarning(
-        fmt::format("every account of this machine may read the keys in '{0}': chmod 600 '{0}' "
-                    "keeps them",
-                    file));
+    PrintWarning(fmt::format(
+        "every account of this machine may read the keys in '{0}': chmod 600 '{0}' keeps them",
+        file));
   }
 }
 
@@ -219,9 +218,7 @@ void WarnOfDraft(const server::ModelRegistry& models) {
 Result<int> Serve(ServeOptions options, bool key_given) {
   server::ServerOptions& settings = options.server;
   FT_ASSIGN_OR_RETURN(settings.keys, KeysFor(options, key_given));
-  if (!settings.keys.empty()) {
-    options.each.key_namespace = settings.keys.front().namespaces.front();
-  }
+  if (!settings.keys.empty()) options.each.key_namespace = settings.keys.front().namespaces.front();
   settings.version = FORETOKEN_VERSION;
   settings.http.limits.body_bytes = static_cast<std::size_t>(options.body_mb * 1e6);
   settings.models.bytes = static_cast<std::uint64_t>(options.models_gb * 1e9);
@@ -343,8 +340,7 @@ void AddLoadOptions(CLI::App* command, ServeOptions* options) {
   const OptionGroup add(command, "Load");
   add("--client-limit", &options->each.service.client_limit, "N",
       "Sequences that one client may have under way (default: half of all places; all of them "
-      "where "
-      "only this machine calls)")
+      "where only this machine calls)")
       ->check(Between(1, 1 << 17));
   add("--max-request-tokens", &options->each.service.max_request_tokens, "N",
       "Tokens of one request at most: prompts and outputs of all its choices (default 262144)")
@@ -389,8 +385,8 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen, EngineOpener open) {
   AddServedOptions(command, &options->each);
   SetFooter(
       command,
-      "Sampling options are what requests get that do not say otherwise; the temperature is 1, "
-      "as OpenAI's, and the seed a random one unless given here. GET /props tells the limits.");
+      "Sampling options are what requests get that do not say otherwise; the temperature is 1, as "
+      "OpenAI's, and the seed a random one unless given here. GET /props tells the limits.");
   WhenChosen(command, chosen, [options, command] {
     NoteGiven(command, &options->each);
     const AddedOption key = FindOption(command, "--api-key");

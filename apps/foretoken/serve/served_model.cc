@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <utility>
 
 #include "apps/foretoken/options/several_models.h"
@@ -43,7 +42,7 @@ std::uint64_t WeightFileBytes(const fs::path& model) {
 Status CheckIsThere(const std::string& model) {
   std::error_code ignored;
   if (model.empty() || fs::exists(model, ignored)) return {};
-  return InvalidInput(fmt::format("there is no folder or file '{}'", model));
+  return Invalid("there is no folder or file '{}'", model);
 }
 
 // Shows on a terminal how far a model is, and lets others compute meanwhile.

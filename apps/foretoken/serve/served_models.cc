@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <sstream>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -62,8 +61,7 @@ struct ModelsFile {
 Result<ModelsFile> ReadModelsFile(const std::string& path) {
   const Result<std::string> text = ReadText(path);
   if (!text.ok()) {
-    return InvalidInput(
-        fmt::format("cannot read the models in '{}': {}", path, text.error().message));
+    return Invalid("cannot read the models in '{}': {}", path, text.error().message);
   }
   std::vector<CLI::ConfigItem> items;
   try {
@@ -72,7 +70,7 @@ Result<ModelsFile> ReadModelsFile(const std::string& path) {
     std::istringstream stream(*text);
     items = reader.from_config(stream);
   } catch (const std::exception& error) {
-    return InvalidInput(fmt::format("{}: {}", path, error.what()));
+    return Invalid("{}: {}", path, error.what());
   }
   ModelsFile file{.path = path, .sections = {}};
   for (const CLI::ConfigItem& item : items) {
@@ -94,8 +92,8 @@ Status AddSettings(const ModelsFile& file, const ModelsFile::Section* section,
   for (const CLI::ConfigItem& item : section->items) {
     CLI::Option* const option = options->app.get_option_no_throw("--" + item.name);
     if (option == nullptr || item.name == "help") {
-      return InvalidInput(fmt::format("{}: a model has no option '{}'{}", place, item.name,
-                                      Suggestion(item.name, OptionNames(&options->app))));
+      return Invalid("{}: a model has no option '{}'{}", place, item.name,
+                     Suggestion(item.name, OptionNames(&options->app)));
     }
     level.push_back({option, item.name, item.inputs, place});
   }
@@ -154,7 +152,7 @@ Result<std::map<std::string, std::string>> FindModels(const std::string& folder)
     if (!name.empty()) models.emplace(name, at->path().string());
   }
   if (error) {
-    return InvalidInput(fmt::format("cannot read the folder '{}': {}", folder, error.message()));
+    return Invalid("cannot read the folder '{}': {}", folder, error.message());
   }
   return models;
 }
@@ -182,9 +180,8 @@ Status AddModels(const std::string& path, const ServedOptions& common,
     if (section.name.empty() || found.contains(section.name)) continue;
     FT_ASSIGN_OR_RETURN(ServedOptions options, OptionsOf(file, section.name, common));
     if (options.model.target.empty() && options.model.hub_target.empty()) {
-      return InvalidInput(
-          fmt::format("{} [{}]: there is no model of that name; say which with target or hf-repo",
-                      file.path, section.name));
+      return Invalid("{} [{}]: there is no model of that name; say which with target or hf-repo",
+                     file.path, section.name);
     }
     models->push_back({section.name, std::move(options)});
   }
@@ -198,9 +195,8 @@ Status AddAliases(const std::vector<std::string>& aliases, std::vector<NamedMode
     const std::string name = equals == text.npos ? std::string() : text.substr(equals + 1);
     const auto model = std::ranges::find(*models, name, &NamedModel::id);
     if (name.empty() || model == models->end()) {
-      return InvalidInput(fmt::format(
-          "--alias '{}': with several models write ALIAS=NAME, with the name of one of them",
-          text));
+      return Invalid(
+          "--alias '{}': with several models write ALIAS=NAME, with the name of one of them", text);
     }
     model->options.aliases.push_back(text.substr(0, equals));
   }
@@ -228,10 +224,10 @@ Result<std::vector<NamedModel>> ChooseModels(const ModelChoice& choice,
   if (!choice.models.empty()) {
     FT_RETURN_IF_ERROR(AddModels(choice.models, each, &models));
     if (models.empty()) {
-      return InvalidInput(fmt::format(
+      return Invalid(
           "there is no model in '{}': no folder with a config.json, no GGUF file and no section of "
           "a {}",
-          choice.models, kFileInFolder));
+          choice.models, kFileInFolder);
     }
   }
   if (choice.several()) {
@@ -258,10 +254,8 @@ Status CheckDiffer(const std::vector<NamedModel>& models,
   std::map<std::string, std::string> owners;
   const auto claim = [&owners](const std::string& name, const std::string& model) -> Status {
     if (owners.emplace(name, model).second) return {};
-    return InvalidInput(
-        fmt::format("two models are called '{}': give one of them another name, as "
-                    "in -m NAME=PATH",
-                    name));
+    return Invalid("two models are called '{}': give one of them another name, as in -m NAME=PATH",
+                   name);
   };
   std::map<std::string, std::string> stores;
   for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -273,10 +267,10 @@ Status CheckDiffer(const std::vector<NamedModel>& models,
     if (store.empty()) continue;
     const auto [other, added] = stores.emplace(fs::absolute(store).lexically_normal(), specs[i].id);
     if (added) continue;
-    return InvalidInput(fmt::format(
-        "the models '{}' and '{}' cannot share the datastore '{}': give each one of its "
-        "own, in its section of the file that --models names",
-        other->second, specs[i].id, store));
+    return Invalid(
+        "the models '{}' and '{}' cannot share the datastore '{}': give each one of its own, in "
+        "its section of the file that --models names",
+        other->second, specs[i].id, store);
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -54,12 +55,12 @@ class Families {
   template <typename Value>
   void Counter(std::string name, std::string help, const Value& value) {
     Begin(std::move(name), std::move(help), MetricType::Counter);
-    for (const Loaded& model : loaded_) Add(model.id, value(model.totals));
+    for (const Loaded& model : loaded_) Add(model.id, std::invoke(value, model.totals));
   }
   template <typename Value>
   void Gauge(std::string name, std::string help, const Value& value) {
     Begin(std::move(name), std::move(help), MetricType::Gauge);
-    for (const Loaded& model : loaded_) Add(model.id, value(model.totals));
+    for (const Loaded& model : loaded_) Add(model.id, std::invoke(value, model.totals));
   }
   void Durations(std::string name, std::string help, DurationBuckets ServerTotals::*times) {
     Begin(std::move(name), std::move(help), MetricType::Histogram);
@@ -73,7 +74,7 @@ class Families {
   void PerPosition(std::string name, std::string help, const Counts& counts) {
     Begin(std::move(name), std::move(help), MetricType::Counter);
     for (const Loaded& model : loaded_) {
-      const auto& values = counts(model.totals);
+      const auto& values = std::invoke(counts, model.totals);
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (i == 0 || values[i] > 0) Add(model.id, values[i], {{"position", std::to_string(i)}});
       }
@@ -109,27 +110,26 @@ double Share(std::int64_t part, std::int64_t whole) {
 }
 
 void AddSpeculation(Families* families) {
-  using Totals = const ServerTotals&;
   families->Counter("spec_decode_num_drafts_total", "Rounds that verified a proposal.",
-                    [](Totals totals) { return totals.drafts; });
+                    &ServerTotals::drafts);
   families->Counter("spec_decode_num_draft_tokens_total", "Proposed tokens that were verified.",
-                    [](Totals totals) { return totals.draft_tokens; });
+                    &ServerTotals::draft_tokens);
   families->Counter("spec_decode_num_accepted_tokens_total", "Proposed tokens that were accepted.",
-                    [](Totals totals) { return totals.accepted_tokens; });
+                    &ServerTotals::accepted_tokens);
   families->Counter("lossy_tokens_total",
                     "Emitted tokens that a lossy rule accepted in place of the model's choice.",
-                    [](Totals totals) { return totals.lossy_tokens; });
+                    &ServerTotals::lossy_tokens);
   families->PerPosition("spec_decode_num_accepted_tokens_per_pos_total",
                         "Rounds in which the proposal's token at the position was accepted.",
-                        [](Totals totals) { return totals.accepted_at; });
+                        &ServerTotals::accepted_at);
   families->PerPosition(
       "ssd_cache_lookups_total",
       "Lookups in the speculation cache, by how many tokens were accepted before.",
-      [](Totals totals) { return totals.lookups_at; });
+      &ServerTotals::lookups_at);
   families->PerPosition(
       "ssd_cache_hits_total",
       "Lookups that found the outcome prepared, by how many tokens were accepted.",
-      [](Totals totals) { return totals.hits_at; });
+      &ServerTotals::hits_at);
 }
 
 void AddByMode(Families* families) {
@@ -164,11 +164,10 @@ void AddByMode(Families* families) {
 }
 
 void AddTokens(Families* families) {
-  using Totals = const ServerTotals&;
   families->Counter("prompt_tokens_total", "Prompt tokens of finished requests.",
-                    [](Totals totals) { return totals.prompt_tokens; });
+                    &ServerTotals::prompt_tokens);
   families->Counter("prompt_tokens_cached_total", "Of these, found in the prefix cache.",
-                    [](Totals totals) { return totals.cached_prompt_tokens; });
+                    &ServerTotals::cached_prompt_tokens);
   AddByMode(families);
   families->Begin("tokens_by_origin_total",
                   "Emitted tokens by how they came: accepted from a prepared proposal, from a "
@@ -183,11 +182,8 @@ void AddTokens(Families* families) {
 }
 
 void AddEngine(Families* families) {
-  using Totals = const ServerTotals&;
-  families->Gauge("sequences_running", "Sequences in the batch.",
-                  [](Totals totals) { return totals.running; });
-  families->Gauge("sequences_waiting", "Sequences that wait for a place.",
-                  [](Totals totals) { return totals.waiting; });
+  families->Gauge("sequences_running", "Sequences in the batch.", &ServerTotals::running);
+  families->Gauge("sequences_waiting", "Sequences that wait for a place.", &ServerTotals::waiting);
   const auto add_kv = [families](std::string name, std::string help, KvUsage ServerTotals::*usage) {
     families->Begin(std::move(name), std::move(help), MetricType::Gauge);
     for (const auto& [id, totals, modes, learning] : families->loaded()) {
@@ -200,11 +196,9 @@ void AddEngine(Families* families) {
   add_kv("kv_recent_blocks", "The same of layers that see a window of positions.",
          &ServerTotals::recent_kv);
   families->Counter("preemptions_total", "Preemptions of finished sequences.",
-                    [](Totals totals) { return totals.preemptions; });
-  families->Counter("passes_total", "Passes of the target.",
-                    [](Totals totals) { return totals.passes; });
-  families->Counter("pass_rows_total", "Rows in those passes.",
-                    [](Totals totals) { return totals.rows; });
+                    &ServerTotals::preemptions);
+  families->Counter("passes_total", "Passes of the target.", &ServerTotals::passes);
+  families->Counter("pass_rows_total", "Rows in those passes.", &ServerTotals::rows);
   families->Begin("round_seconds_total",
                   "Where the time of decoding rounds went: target passes, waiting for proposals, "
                   "all else.",

@@ -8,9 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "apps/foretoken/server/doors/anthropic.h"
-#include "apps/foretoken/server/doors/llama_cpp.h"
-#include "apps/foretoken/server/doors/ollama.h"
+#include "apps/foretoken/server/doors/doors.h"
 #include "apps/foretoken/server/doors/ollama_models.h"
 #include "apps/foretoken/server/doors/tokenize.h"
 #include "apps/foretoken/server/metrics.h"

@@ -1,14 +1,126 @@
 #include "apps/foretoken/server/replies.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
+#include <vector>
 
-#include "apps/foretoken/server/answer_text.h"
+#include "apps/foretoken/server/api/door.h"
 #include "base/text/utf8.h"
 
 namespace foretoken::server {
 namespace {
+
+// An admitted request with what is known of its answer: takes what the engine emits and writes it
+// in the form of a door. It keeps the model that it is of. One thread at a time: the HTTP server's
+// where there is little to write, one of the work pool's else.
+class AnswerText {
+ public:
+  // `door` outlives it.
+  AnswerText(const Door& door, Admitted admitted, ModelRegistry::Lease service);
+
+  const Admitted& admitted() const { return admitted_; }
+  const ApiRequest& request() const { return admitted_.request; }
+  Service& service() const { return *service_; }
+  const Door& door() const { return door_; }
+
+  // About how many bytes bursts become.
+  static std::size_t Weight(const std::vector<Burst>& bursts);
+
+  // What comes before the first token.
+  void Start(std::string* out) { writer_->Start(admitted_.echoed, out); }
+  // Moves from `bursts`. With `last` they are the last ones, and the answer ends as it ought to.
+  void Add(std::vector<Burst>* bursts, bool last, std::string* out);
+  // In place of its end, where it has begun: an error.
+  void Fail(const ApiError& error, std::string* out) const { writer_->Fail(error, out); }
+
+  // What follows is about the choices that have ended.
+
+  // Whether each of them could not follow its grammar further; beside one that ended well, another
+  // is only shorter.
+  bool stuck() const { return stuck_ == request().choices(); }
+  // Whether the model computed for one of them what is not finite: then the others are worth
+  // nothing, either.
+  bool failed() const { return failed_; }
+  // Whether one of them ended because of its length.
+  bool limited() const { return limited_; }
+  // What the log says of them.
+  std::string Summary() const;
+
+ private:
+  void ReadParts(Burst* burst);
+  void Count(const Ending& ending);
+
+  const Door& door_;
+  const ModelRegistry::Lease service_;  // Let go of after all that is of the model.
+  const Admitted admitted_;
+  std::unique_ptr<ReplyWriter> writer_;
+  std::vector<ChatReader> readers_;  // One for each choice of a chat.
+  RequestStats stats_;
+  Mode mode_ = Mode::kAr;
+  bool limited_ = false;
+  bool failed_ = false;
+  int stuck_ = 0;
+};
+
+AnswerText::AnswerText(const Door& door, Admitted admitted, ModelRegistry::Lease service)
+    : door_(door),
+      service_(std::move(service)),
+      admitted_(std::move(admitted)),
+      writer_(door.writer(admitted_.request, admitted_.head, &service_->model().tokenizer())) {
+  const bool chat = request().kind == ApiKind::kChat;
+  for (int i = 0; chat && i < request().choices(); ++i) readers_.emplace_back(admitted_.reading);
+}
+
+std::size_t AnswerText::Weight(const std::vector<Burst>& bursts) {
+  constexpr std::size_t kOfLogprob = 64;
+  constexpr std::size_t kOfFloat = 12;
+  const auto weigh = [](const std::vector<TokenPart>& parts) {
+    std::size_t logprobs = parts.size();
+    for (const TokenPart& part : parts) logprobs += part.logprobs.size();
+    return logprobs * kOfLogprob;
+  };
+  std::size_t bytes = 0;
+  for (const Burst& burst : bursts) {
+    bytes += burst.text.size() + weigh(burst.prompt) + weigh(burst.tokens) +
+             burst.embedding.size() * kOfFloat;
+  }
+  return bytes;
+}
+
+void AnswerText::Add(std::vector<Burst>* bursts, bool last, std::string* out) {
+  for (Burst& burst : *bursts) {
+    if (!readers_.empty()) ReadParts(&burst);
+    if (burst.ending) Count(*burst.ending);
+    writer_->Add(std::move(burst), out);
+  }
+  bursts->clear();
+  const bool aborted = admitted_.live->abort_reason() != AbortReason::kNone;
+  if (last && !aborted && !stuck() && !failed()) writer_->End(out);
+}
+
+void AnswerText::ReadParts(Burst* burst) {
+  ChatReader& reader = readers_[static_cast<std::size_t>(burst->choice)];
+  reader.Push(burst->text, &burst->parts);
+  if (burst->ending) reader.Finish(&burst->parts);
+}
+
+void AnswerText::Count(const Ending& ending) {
+  const bool embeds = request().embedding.has_value();
+  limited_ = limited_ || (!embeds && FinishName(ending.reason) == "length");
+  stats_.AddCounts(ending.stats);
+  mode_ = ending.mode;
+  if (ending.reason == FinishReason::kGrammarStuck) ++stuck_;
+  failed_ = failed_ || ending.reason == FinishReason::kNotFinite;
+}
+
+std::string AnswerText::Summary() const {
+  return fmt::format("model={} tokens={}+{} mode={} accepted={}/{}", admitted_.head.model,
+                     stats_.prompt_tokens, stats_.output_tokens, ModeName(mode_), stats_.accepted,
+                     stats_.proposed);
+}
 
 using Clock = std::chrono::steady_clock;
 
@@ -147,9 +259,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
         : answer_->stuck()   ? RequestOutcome::kInvalid
         : answer_->limited() ? RequestOutcome::kLength
                              : RequestOutcome::kStop);
-    if (aborted) {
-      return FailWith(AbortError(reason, answer_->service().options().request_seconds));
-    }
+    if (aborted) return FailWith(AbortError(reason, answer_->service().options().request_seconds));
     if (answer_->failed()) return FailWith(NotFiniteError(answer_->admitted().head.model));
     if (answer_->stuck()) return FailWith(GrammarError(GrammarField(answer_->request())));
     if (!streams()) {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "apps/foretoken/server/doors/openai.h"
+#include "apps/foretoken/server/doors/doors.h"
 #include "apps/foretoken/server/http/http_exchange.h"
 #include "apps/foretoken/server/models/model_registry.h"
 #include "apps/foretoken/server/service.h"

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,10 +15,10 @@ std::optional<ApiError> CheckMode(const std::optional<PlanOptions>& plan, const 
   if (!plan || !plan->mode || engine.Offers(*plan->mode)) return std::nullopt;
   std::vector<std::string_view> names;
   for (const Mode mode : OfferedModes(engine)) names.push_back(ModeName(mode));
-  return ApiError{.message = fmt::format("mode '{}' is not offered by this server; choose one of "
-                                         "{}",
-                                         ModeName(*plan->mode), fmt::join(names, ", ")),
-                  .param = "speculative.mode"};
+  return ApiError{
+      .message = fmt::format("mode '{}' is not offered by this server; choose one of {}",
+                             ModeName(*plan->mode), fmt::join(names, ", ")),
+      .param = "speculative.mode"};
 }
 
 std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, PromptTooLong bounds,
@@ -45,10 +44,10 @@ std::optional<ApiError> CheckVocabulary(const Door& door, std::span<const Token>
                                         int vocabulary) {
   for (const Token token : tokens) {
     if (token >= 0 && token < vocabulary) continue;
-    return ApiError{.message = fmt::format("'{}' has token {}, which is outside the vocabulary of "
-                                           "{} tokens",
-                                           door.prompt, token, vocabulary),
-                    .param = std::string(door.prompt)};
+    return ApiError{
+        .message = fmt::format("'{}' has token {}, which is outside the vocabulary of {} tokens",
+                               door.prompt, token, vocabulary),
+        .param = std::string(door.prompt)};
   }
   return std::nullopt;
 }
@@ -76,9 +75,9 @@ std::optional<ApiError> CheckPrediction(const ApiRequest& api, int context,
   const std::size_t most = static_cast<std::size_t>(context) * longest_token;
   if (api.prediction.size() <= most) return std::nullopt;
   return ApiError{
-      .message = fmt::format("'prediction' has {} bytes, more than the {} tokens of the "
-                             "context can hold; shorten it",
-                             api.prediction.size(), context),
+      .message = fmt::format(
+          "'prediction' has {} bytes, more than the {} tokens of the context can hold; shorten it",
+          api.prediction.size(), context),
       .param = "prediction"};
 }
 
@@ -91,18 +90,18 @@ std::optional<ApiError> CheckTotals(const Door& door, const ApiRequest& api, con
                                     std::int64_t most) {
   const auto& [tokens, prompt_logprobs, output_logprobs] = totals;
   if (tokens > most && api.in_bits()) {
-    return ApiError{.message = fmt::format("the texts come to {} tokens, more than the {} that one "
-                                           "request may have: {}",
-                                           tokens, most, FewerWith(door, api)),
-                    .param = std::string(door.prompt)};
+    return ApiError{
+        .message = fmt::format(
+            "the texts come to {} tokens, more than the {} that one request may have: {}", tokens,
+            most, FewerWith(door, api)),
+        .param = std::string(door.prompt)};
   }
   if (tokens > most) {
-    return ApiError{
-        .message = fmt::format("prompts and outputs of all choices may come to {} tokens, "
-                               "more than the {} that one request may have: ask for fewer "
-                               "choices or lower '{}'",
-                               tokens, most, door.limit),
-        .param = std::string(door.limit)};
+    return ApiError{.message = fmt::format(
+                        "prompts and outputs of all choices may come to {} tokens, more than the "
+                        "{} that one request may have: ask for fewer choices or lower '{}'",
+                        tokens, most, door.limit),
+                    .param = std::string(door.limit)};
   }
   if (prompt_logprobs > 2 * most) {
     return ApiError{
@@ -112,12 +111,11 @@ std::optional<ApiError> CheckTotals(const Door& door, const ApiRequest& api, con
         .param = "logprobs"};
   }
   if (output_logprobs <= 4 * most) return std::nullopt;
-  return ApiError{
-      .message = fmt::format("the log-probabilities of the outputs may come to {}, more than the "
-                             "{} that one request may have: ask for fewer of a token, or lower "
-                             "'{}'",
-                             output_logprobs, 4 * most, door.limit),
-      .param = std::string(door.limit)};
+  return ApiError{.message = fmt::format(
+                      "the log-probabilities of the outputs may come to {}, more than the {} that "
+                      "one request may have: ask for fewer of a token, or lower '{}'",
+                      output_logprobs, 4 * most, door.limit),
+                  .param = std::string(door.limit)};
 }
 
 }  // namespace foretoken::server

@@ -13,7 +13,7 @@
 
 #include "apps/foretoken/server/access/api_keys.h"
 #include "apps/foretoken/server/access/client_places.h"
-#include "apps/foretoken/server/doors/openai.h"
+#include "apps/foretoken/server/doors/doors.h"
 #include "apps/foretoken/server/http/http_server.h"
 #include "apps/foretoken/server/models/model_cards.h"
 #include "apps/foretoken/server/models/model_registry.h"

@@ -11,7 +11,7 @@
 
 #include "apps/foretoken/server/api/gap_prompt.h"
 #include "apps/foretoken/server/api/tool_fields.h"
-#include "apps/foretoken/server/doors/rerank.h"
+#include "apps/foretoken/server/doors/doors.h"
 #include "apps/foretoken/server/models/adapters.h"
 #include "apps/foretoken/server/request_checks.h"
 #include "base/exhaustion.h"
@@ -476,9 +476,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
                     .param = "receipt"});
   }
   std::vector<Request> requests;
-  if (auto error = MakeRequests(door, caller, &requests, &admitted)) {
-    return Invalid(*error);
-  }
+  if (auto error = MakeRequests(door, caller, &requests, &admitted)) return Invalid(*error);
   const int limit = LimitOf(caller);
   const int at_once = AtOnce(request, limit);
   if (at_once > limit) {

@@ -36,7 +36,7 @@ Result<std::string> ReadGivenText(const TokenizeOptions& options) {
   const std::string path = options.file.empty() ? "/dev/stdin" : options.file;
   Result<std::string> text = ReadText(path);
   if (!text.ok()) {
-    return InvalidInput(fmt::format("cannot read '{}': {}", path, text.error().message));
+    return Invalid("cannot read '{}': {}", path, text.error().message);
   }
   return text;
 }
@@ -81,8 +81,8 @@ Result<std::vector<Token>> ParseIds(std::string_view text, const Tokenizer& toke
     const std::string_view item = text.substr(at, end - at);
     Token token = -1;
     if (!ParseNumber(item, &token) || token < 0 || token >= tokenizer.vocabulary()) {
-      return InvalidInput(fmt::format("'{}' is no token of this vocabulary: ids are from 0 to {}",
-                                      item, tokenizer.vocabulary() - 1));
+      return Invalid("'{}' is no token of this vocabulary: ids are from 0 to {}", item,
+                     tokenizer.vocabulary() - 1);
     }
     tokens.push_back(token);
     at = end;
@@ -109,8 +109,7 @@ void AddInputOptions(CLI::App* command, const char* what, TokenizeOptions* optio
   add("-f,--file", &options->file, "FILE", "Read from a file")->excludes(text);
   AddTargetOptions(
       add, "-m,--target,--model", &options->model,
-      "The model, a folder or a GGUF file, whose tokenizer is used; the bundled one by "
-      "default");
+      "The model, a folder or a GGUF file, whose tokenizer is used; the bundled one by default");
 }
 
 }  // namespace

@@ -109,9 +109,8 @@ void AddAuditCommand(CLI::App* app, CommandBody* chosen) {
   SetFooter(
       command,
       "Every prompt is sent without and with speculation, alone and beside others, to a server "
-      "that "
-      "has not seen it and to one that has. At temperature 0 all answers must be the same; above "
-      "it, where the server promises the same answer for a seed. Exit code 1: they are not.");
+      "that has not seen it and to one that has. At temperature 0 all answers must be the same; "
+      "above it, where the server promises the same answer for a seed. Exit code 1: they are not.");
   WhenChosen(command, chosen, [options] { return Audit(*options); });
 }
 

@@ -9,7 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include "apps/foretoken/common/generation.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/lab/bench/bench_report.h"
 #include "apps/lab/bench/drafter_list.h"
@@ -195,14 +194,12 @@ Status Bench::EncodePrompts() {
   if (target_->tokenizer() == nullptr) {
     if (!options_.prompts.files.empty()) {
       return InvalidInput(
-          "--prompts needs a model with a tokenizer; a synthetic one gets random "
-          "tokens");
+          "--prompts needs a model with a tokenizer; a synthetic one gets random tokens");
     }
     if (options_.prompt_tokens + max_tokens > facts.max_context) {
-      return InvalidInput(
-          fmt::format("--prompt-tokens {} and --max-tokens {} do not fit the "
-                      "model's context of {} tokens",
-                      options_.prompt_tokens, max_tokens, facts.max_context));
+      return Invalid(
+          "--prompt-tokens {} and --max-tokens {} do not fit the model's context of {} tokens",
+          options_.prompt_tokens, max_tokens, facts.max_context);
     }
     const int count = options_.prompts.limit > 0 ? options_.prompts.limit : 8;
     sets_.push_back(RandomSet(facts.vocabulary, options_.prompt_tokens, count, 1));
@@ -457,8 +454,7 @@ Result<int> Bench::Report() const {
     for (const ModeResult& mode : set.modes) {
       if (!ComputeFigures(set, mode, context_).identical.value_or(true)) {
         PrintError(
-            fmt::format("{} gave other tokens than ar on '{}'; `foretoken verify` shows "
-                        "where",
+            fmt::format("{} gave other tokens than ar on '{}'; `foretoken verify` shows where",
                         mode.label, set.name));
         return 1;
       }

@@ -66,10 +66,9 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   speculation("--scripted-acceptance", &options->script, "A[,H]",
               "Timing studies: a token is accepted with probability A and its bonus found with "
               "probability H (default 0.9); the output is then not the model's");
-  speculation(
-      "--scripted-answers", &options->scripted_answers,
-      "Timing studies: the target says the 'answer' of each line of --prompts, whatever its "
-      "weights say, as far as a grammar allows")
+  speculation("--scripted-answers", &options->scripted_answers,
+              "Timing studies: the target says the 'answer' of each line of --prompts, whatever "
+              "its weights say, as far as a grammar allows")
       ->excludes("--scripted-acceptance", "--lossy");
   AddSamplingOptions(command, &options->generation);
   AddConstraintOptions(command, &options->constraint);

@@ -1,7 +1,5 @@
 #include "apps/lab/bench/drafter_list.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -25,10 +23,10 @@ Result<ListedDrafter> ParseDrafter(const std::string& item) {
     if (mode->drafts() && !NeedsDraft(*mode) && !mode->planned()) {
       return ListedDrafter{item, {}, *mode};
     }
-    return InvalidInput(
-        fmt::format("--drafters {}: is a mode, and none with a drafter of its own; write what "
-                    "drafts, such as a model's folder or ngram, and the modes with --modes",
-                    item));
+    return Invalid(
+        "--drafters {}: is a mode, and none with a drafter of its own; write what drafts, such as "
+        "a model's folder or ngram, and the modes with --modes",
+        item);
   }
   const std::size_t equals = item.find('=');
   // "self:exit=2" has no name before it.
@@ -36,7 +34,7 @@ Result<ListedDrafter> ParseDrafter(const std::string& item) {
     return ListedDrafter{DraftName(item), item, {}};
   }
   if (equals == 0 || equals + 1 == item.size()) {
-    return InvalidInput(fmt::format("--drafters {}: write NAME=PATH, or PATH alone", item));
+    return Invalid("--drafters {}: write NAME=PATH, or PATH alone", item);
   }
   return ListedDrafter{item.substr(0, equals), item.substr(equals + 1), {}};
 }
@@ -49,9 +47,8 @@ Result<std::vector<ListedDrafter>> ParseDrafters(std::string_view text) {
     FT_ASSIGN_OR_RETURN(ListedDrafter drafter, ParseDrafter(item));
     const auto same = [&](const ListedDrafter& other) { return other.name == drafter.name; };
     if (std::ranges::any_of(drafters, same)) {
-      return InvalidInput(
-          fmt::format("--drafters names two that are called {}: write NAME=PATH for one of them",
-                      drafter.name));
+      return Invalid("--drafters names two that are called {}: write NAME=PATH for one of them",
+                     drafter.name);
     }
     drafters.push_back(std::move(drafter));
   }

@@ -8,7 +8,6 @@
 
 #include "apps/foretoken/common/terminal.h"
 #include "foretoken/generate.h"
-#include "json/json.h"
 
 namespace foretoken {
 namespace {

@@ -1,11 +1,7 @@
 #include "apps/lab/bench/script_option.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "apps/foretoken/options/options.h"
 #include "base/text/parse_number.h"
@@ -19,8 +15,8 @@ Result<Script> ParseScript(std::string_view text) {
   };
   if (parts.empty() || parts.size() > 2 || !probability(parts[0], &script.acceptance) ||
       (parts.size() == 2 && !probability(parts[1], &script.hit))) {
-    return InvalidInput(fmt::format(
-        "--scripted-acceptance '{}' is not of the form A or A,H with both from 0 to 1", text));
+    return Invalid("--scripted-acceptance '{}' is not of the form A or A,H with both from 0 to 1",
+                   text);
   }
   return script;
 }

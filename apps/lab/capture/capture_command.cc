@@ -50,10 +50,10 @@ Result<std::vector<int>> ParseLayers(const std::string& text, int layers) {
     int layer = -1;
     const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), layer);
     if (error != std::errc() || end != item.data() + item.size() || layer < 0 || layer > layers) {
-      return InvalidInput(fmt::format(
-          "--layers {}: '{}' is none of the target's 0 to {}, of which the last is what leaves "
-          "its last layer",
-          text, item, layers));
+      return Invalid(
+          "--layers {}: '{}' is none of the target's 0 to {}, of which the last is what leaves its "
+          "last layer",
+          text, item, layers);
     }
     parsed.push_back(layer);
   }
@@ -89,8 +89,7 @@ Result<std::vector<std::vector<Token>>> GivenTexts(const CaptureOptions& options
                                                    const LanguageModel& target, int context) {
   if (options.unprompted > 0) {
     return InvalidInput(
-        "--given reads what --prompts has, and --unprompted has the model begin: "
-        "give one of them");
+        "--given reads what --prompts has, and --unprompted has the model begin: give one of them");
   }
   const PromptEncoding encoding{.tokenizer = *target.tokenizer(), .raw = options.prompts.raw};
   FT_ASSIGN_OR_RETURN(auto prompts, ReadRolloutPrompts(options.prompts, encoding, context));
@@ -258,8 +257,7 @@ void AddCaptureCommand(CLI::App* app, CommandBody* chosen) {
   SetFooter(
       command,
       "Answers are sampled at temperature 1 unless --temp says otherwise, and are the same in "
-      "every "
-      "mode; what is read of each position is what decoding has there, bit for bit.\n"
+      "every mode; what is read of each position is what decoding has there, bit for bit.\n"
       "docs/look_up/formats.md defines the files.");
   WhenChosen(command, chosen, [options] { return CaptureRun(*options).Run(); });
 }

@@ -48,7 +48,7 @@ void PrintReceipt(const LanguageModel& model, const Receipt& receipt, const Rece
 
 Result<int> Check(ReceiptOptions options) {
   const Result<std::string> text = ReadFile(options.receipt);
-  if (!text.ok()) return InvalidInput(fmt::format("cannot read '{}'", options.receipt));
+  if (!text.ok()) return Invalid("cannot read '{}'", options.receipt);
   FT_ASSIGN_OR_RETURN(const Receipt receipt, ParseReceipt(*text, options.receipt));
   FT_RETURN_IF_ERROR(options.model.ResolveDefaults());
   options.model.precision = PrecisionName(receipt.precision);
@@ -85,13 +85,12 @@ void AddCheckCommand(CLI::App* app, CommandBody* chosen) {
   AddAdapterOptions(command, &options->adapters, "what the receipt says that it was written with");
   AddContextOption(command, &options->model);
   add("--json", &options->json, "Print one JSON object");
-  SetFooter(
-      command,
-      "The text is read again in one prefill, and each token chosen again with its options, seed "
-      "and grammar. Exit code 0: it is the model's own; 1: it is not, and the first wrong token is "
-      "shown with its score and that of the model's choice. Receipts made with --precision "
-      "portable (which models with quantised weights have by default) can be checked on any "
-      "machine, others where the same instruction set is used.");
+  SetFooter(command,
+            "The text is read again in one prefill, and each token chosen again with its options, "
+            "seed and grammar. Exit code 0: it is the model's own; 1: it is not, and the first "
+            "wrong token is shown with its score and that of the model's choice. Receipts made "
+            "with --precision portable (which models with quantised weights have by default) can "
+            "be checked on any machine, others where the same instruction set is used.");
   WhenChosen(command, chosen, [options] { return Check(*options); });
 }
 

@@ -7,7 +7,6 @@
 
 #include "apps/foretoken/common/terminal.h"
 #include "apps/lab/load/mode_comparison.h"
-#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -134,7 +133,7 @@ Result<Json> ParseBodyEntries(std::string_view option, const std::string& text,
   if (text.empty()) return Json::object();
   Json body = Json::Parse(text);
   if (body.is_object()) return body;
-  return InvalidInput(fmt::format("{} '{}' is not a JSON object, as in {}", option, text, example));
+  return Invalid("{} '{}' is not a JSON object, as in {}", option, text, example);
 }
 
 std::size_t CountPrompts(const std::vector<PromptSet>& sets, const PromptOptions& options) {
@@ -189,10 +188,9 @@ Status CheckServerBenchOptions(const CLI::App& command) {
                             option.long_name == "modes";
     const bool local = option.long_name == "prompt-tokens";
     if (!understood || local) {
-      return InvalidInput(
-          fmt::format("{} has no meaning with --server, which measures a model "
-                      "that the server has loaded",
-                      option.name));
+      return Invalid(
+          "{} has no meaning with --server, which measures a model that the server has loaded",
+          option.name);
     }
   }
   return {};

@@ -164,8 +164,7 @@ void Send(Connection* connection, const LoadRequest& request, LoadRecord* record
 
 Result<ServerAddress> ParseServerUrl(std::string_view url) {
   const auto refuse = [&] {
-    return InvalidInput(
-        fmt::format("--server '{}' is not a server's address, like http://127.0.0.1:8080", url));
+    return Invalid("--server '{}' is not a server's address, like http://127.0.0.1:8080", url);
   };
   std::string_view rest = url;
   std::string scheme = "http";
@@ -200,21 +199,19 @@ Result<std::string> FirstModel(const ServerAccess& access) {
   });
   const int status = connection.status();
   if (code != CURLE_OK) {
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("no server answers at {} ({})", url, curl_easy_strerror(code))};
+    return Unavailable("no server answers at {} ({})", url, curl_easy_strerror(code));
   }
   if (status == 401 || status == 403) {
-    return InvalidInput(
-        fmt::format("{} refuses the API key (HTTP {}); give it by --api-key", url, status));
+    return Invalid("{} refuses the API key (HTTP {}); give it by --api-key", url, status);
   }
   const Json models = Json::Parse(body);
   if (status == 200 && models.is_object()) {
     const Json* const first = models.Find("/data/0/id");
     if (first != nullptr && first->is_string()) return first->text();
   }
-  return InvalidInput(fmt::format(
+  return Invalid(
       "{} lists no model (HTTP {}); is this an OpenAI-compatible server? --server-model names one",
-      url, status));
+      url, status);
 }
 
 std::vector<std::int64_t> ArrivalTimes(const LoadShape& shape, std::size_t count) {

@@ -8,7 +8,6 @@
 #include "apps/foretoken/common/bench_stats.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/common/time_units.h"
-#include "json/json.h"
 
 namespace foretoken {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "json/json.h"
-
 #include "apps/foretoken/common/bench_stats.h"
 #include "apps/foretoken/common/terminal.h"
 

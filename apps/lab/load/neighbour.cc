@@ -9,7 +9,6 @@
 #include "apps/foretoken/options/options.h"
 #include "base/numbers/philox.h"
 #include "base/threads/clock.h"
-#include "json/json.h"
 
 namespace foretoken {
 namespace {
@@ -45,9 +44,9 @@ Result<BurstLengths> ParseBurstLengths(std::string_view text) {
   const std::optional<double> most =
       dash == std::string_view::npos ? least : ReadSeconds(text.substr(dash + 1));
   if (!least || !most || *least > *most) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "'{}' does not say how long bursts are: give seconds from {} to {}, as 2 or 0.5-3", text,
-        kLeastBurstS, kMostBurstS));
+        kLeastBurstS, kMostBurstS);
   }
   return BurstLengths{*least, *most};
 }

@@ -3,25 +3,148 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
 #include <memory>
+#include <numbers>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/options/options.h"
 #include "apps/foretoken/program/studies.h"
 #include "apps/lab/common/study_commands.h"
-#include "apps/lab/perplexity/perplexity_report.h"
 #include "base/files/read_text.h"
 #include "base/threads/clock.h"
 #include "core/backend/device.h"
+#include "core/model/measure/text_score.h"
 #include "door/assembly/loaded_model.h"
+#include "foretoken/kv_format.h"
+#include "foretoken/precision.h"
 #include "json/json.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace foretoken {
 namespace {
+
+// Which model was read with.
+struct ScoredModel {
+  std::string name;
+  Precision precision = Precision::kBF16;
+  KvFormat kv = KvFormat::kBF16;
+};
+
+// A text's score, and what it is the score of.
+struct PerplexityReport {
+  ScoredModel model;
+  ScoredModel against;  //< Without a name: there is none.
+  std::string text;     //< The file's path.
+  std::int64_t text_tokens = 0;
+  TextWindows windows;
+  std::int64_t scored_bytes = 0;  //< The bytes of the scored tokens.
+  TextScore score;
+  double seconds = 0;
+};
+
+double AgreedShare(const TextScore& score) {
+  return static_cast<double>(score.agreed) / static_cast<double>(score.loss.count());
+}
+
+double RowsPerSecond(const PerplexityReport& report) {
+  return static_cast<double>(report.score.rows) / report.seconds;
+}
+
+std::string WithError(double value, double error) {
+  return std::isnan(error) ? fmt::format("{:.4f}", value)
+                           : fmt::format("{:.4f} +/- {:.4f}", value, error);
+}
+
+std::string Line(std::string_view name, const std::string& value) {
+  return fmt::format("  {:<18}{}\n", name, value);
+}
+
+// Its KV is named where it is not what its precision has by itself.
+std::string Described(const ScoredModel& model) {
+  std::string text = fmt::format("{} in {}", model.name, PrecisionName(model.precision));
+  if (model.kv != UsualKvFormat(model.precision)) {
+    text += fmt::format(" with KV in {}", KvFormatName(model.kv));
+  }
+  return text;
+}
+
+// Bits per byte of the scored tokens, where a token loses `loss` nats; NaN where these have no
+// bytes.
+double BitsPerByte(const PerplexityReport& report, const Mean& loss) {
+  if (report.scored_bytes == 0) return std::numeric_limits<double>::quiet_NaN();
+  const double nats = loss.value() * static_cast<double>(loss.count());
+  return nats / std::numbers::ln2 / static_cast<double>(report.scored_bytes);
+}
+
+// For `--json`. What is not known is null.
+Json PerplexityJson(const PerplexityReport& report) {
+  const TextScore& score = report.score;
+  Json object = {{"model", report.model.name},
+                 {"precision", PrecisionName(report.model.precision)},
+                 {"kv", KvFormatName(report.model.kv)},
+                 {"text", report.text},
+                 {"text_tokens", report.text_tokens},
+                 {"context", report.windows.length},
+                 {"stride", report.windows.step},
+                 {"windows", report.windows.count},
+                 {"scored_tokens", score.loss.count()},
+                 {"scored_bytes", report.scored_bytes},
+                 {"perplexity", ExpOf(score.loss)},
+                 {"standard_error", ExpErrorOf(score.loss)},
+                 {"nats_per_token", score.loss.value()},
+                 {"bits_per_byte", BitsPerByte(report, score.loss)},
+                 {"seconds", report.seconds},
+                 {"tokens_per_s", RowsPerSecond(report)}};
+  if (report.against.name.empty()) return object;
+  object["against"] = {{"model", report.against.name},
+                       {"precision", PrecisionName(report.against.precision)},
+                       {"kv", KvFormatName(report.against.kv)},
+                       {"perplexity", ExpOf(score.reference_loss)},
+                       {"standard_error", ExpErrorOf(score.reference_loss)},
+                       {"nats_per_token", score.reference_loss.value()},
+                       {"bits_per_byte", BitsPerByte(report, score.reference_loss)},
+                       {"ratio", ExpOf(score.excess)},
+                       {"ratio_standard_error", ExpErrorOf(score.excess)},
+                       {"divergence", score.divergence.value()},
+                       {"divergence_standard_error", score.divergence.standard_error()},
+                       {"same_likeliest", AgreedShare(score)}};
+  return object;
+}
+
+// For people.
+std::string PerplexityText(const PerplexityReport& report) {
+  const TextScore& score = report.score;
+  const TextWindows& windows = report.windows;
+  std::string text =
+      fmt::format("{}: {}, {} tokens in {} window{} of {}, of each the last {} scored\n",
+                  Described(report.model), report.text, report.text_tokens, windows.count,
+                  windows.count == 1 ? "" : "s", windows.length, windows.scored);
+  text += Line("perplexity", WithError(ExpOf(score.loss), ExpErrorOf(score.loss)));
+  text += Line("bits per byte", fmt::format("{:.4f}", BitsPerByte(report, score.loss)));
+  text +=
+      Line("scored", fmt::format("{} tokens, {} bytes", score.loss.count(), report.scored_bytes));
+  text += Line("read", fmt::format("{} tokens in {}, {:.0f} tokens/s{}", score.rows,
+                                   FormatDuration(report.seconds * 1e9), RowsPerSecond(report),
+                                   report.against.name.empty() ? "" : " by both models"));
+  if (report.against.name.empty()) return text;
+  text += fmt::format("against {}\n", Described(report.against));
+  text += Line("its perplexity",
+               WithError(ExpOf(score.reference_loss), ExpErrorOf(score.reference_loss)));
+  text += Line("ratio to that", WithError(ExpOf(score.excess), ExpErrorOf(score.excess)));
+  text +=
+      Line("divergence", fmt::format("{:.3g} +/- {:.2g} nats per token", score.divergence.value(),
+                                     score.divergence.standard_error()));
+  text += Line("likeliest token", fmt::format("the same before {} of the scored tokens",
+                                              FormatPercent(AgreedShare(score))));
+  return text;
+}
 
 // As is usual, so that figures can be compared.
 constexpr int kUsualContext = 512;
@@ -48,7 +171,7 @@ struct Task {
 
 Result<std::string> ReadScoredText(const std::string& file) {
   Result<std::string> text = ReadText(file == "-" ? "/dev/stdin" : file);
-  if (!text.ok()) return InvalidInput(fmt::format("{}: {}", file, text.error().message));
+  if (!text.ok()) return Invalid("{}: {}", file, text.error().message);
   return text;
 }
 
@@ -56,10 +179,10 @@ Result<OpenedModel> OpenReference(const PerplexityOptions& options, const Opened
   FT_ASSIGN_OR_RETURN(OpenedModel against, OpenModel(options.against.TargetSource()));
   if (against.config.vocabulary != model.config.vocabulary ||
       !CheckSameVocabulary(*model.tokenizer, *against.tokenizer).ok()) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "{} has another vocabulary than {}, so that their probabilities are not of the same "
         "tokens: --against takes a model of the same vocabulary",
-        options.against.target, options.model.target));
+        options.against.target, options.model.target);
   }
   return against;
 }
@@ -68,8 +191,8 @@ Result<int> ChooseWindow(const PerplexityOptions& options, const Task& task) {
   int limit = task.model.config.max_positions;
   if (task.against) limit = std::min(limit, task.against->config.max_positions);
   if (options.context > limit) {
-    return InvalidInput(fmt::format("--context {} is more than the model's limit of {} tokens",
-                                    options.context, limit));
+    return Invalid("--context {} is more than the model's limit of {} tokens", options.context,
+                   limit);
   }
   return options.context > 0 ? options.context : std::min(kUsualContext, limit);
 }
@@ -158,9 +281,7 @@ Result<int> RunPerplexity(PerplexityOptions options) {
                           .scored_bytes = ScoredBytes(task),
                           .score = scorer.score(),
                           .seconds = static_cast<double>(NowNs() - start) / 1e9};
-  if (against != nullptr) {
-    report.against = Scored(options.against, *against);
-  }
+  if (against != nullptr) report.against = Scored(options.against, *against);
   fmt::print("{}", options.json ? PerplexityJson(report).dump(2) + "\n" : PerplexityText(report));
   return kSucceeded;
 }
@@ -206,15 +327,14 @@ void AddPerplexityCommand(CLI::App* app, CommandBody* chosen) {
       ->check(Between(1, 4096))
       ->excludes("--target-cores");
   add("--json", &options->json, "Print one JSON object");
-  SetFooter(
-      command,
-      "Perplexity is exp of the mean of -ln p over the scored tokens, p being what the model gives "
-      "the text's next token; its standard error takes tokens for independent. Each window is read "
-      "by itself, beginning with the token that begins texts where the tokenizer has one, which "
-      "takes its first token's place; what is behind the last whole window is left out. The value "
-      "is the same, bit for bit, in every run and for any number of cores; with --precision "
-      "portable on every processor.\n"
-      "The divergence is Kullback and Leibler's, of the model from the other one.");
+  SetFooter(command,
+            "Perplexity is exp of the mean of -ln p over the scored tokens, p being what the model "
+            "gives the text's next token; its standard error takes tokens for independent. Each "
+            "window is read by itself, beginning with the token that begins texts where the "
+            "tokenizer has one, which takes its first token's place; what is behind the last whole "
+            "window is left out. The value is the same, bit for bit, in every run and for any "
+            "number of cores; with --precision portable on every processor.\n"
+            "The divergence is Kullback and Leibler's, of the model from the other one.");
   WhenChosen(command, chosen, [options] { return RunPerplexity(*options); });
 }
 

@@ -62,10 +62,10 @@ void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
   add("--saguaro-cs", &options->saguaro_cs, "C,...",
       "Under rejection also these C of Saguaro sampling, from 0 to 1, at fan-out 3 (default "
       "0.7,0.4,0.1)");
-  const AddedOption rates_of = add(
-      "--rates-of", &options->rates_of, "FILE",
-      "Keep the acceptance and hit rates of this calibration of the same models and measure times "
-      "only: after a change of cores, or on another machine");
+  const AddedOption rates_of =
+      add("--rates-of", &options->rates_of, "FILE",
+          "Keep the acceptance and hit rates of this calibration of the same models and measure "
+          "times only: after a change of cores, or on another machine");
   for (const char* other : {"--temps", "--verify", "--saguaro-cs"}) {
     rates_of.excludes(FindOption(command, other));
   }
@@ -80,12 +80,11 @@ void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
       "Where the calibration goes (default calibration.json)");
   add("--html", &options->html_path, "FILE", "Also write a page with plots here");
   add("--json", &options->json, "Print the calibration instead of a table");
-  SetFooter(
-      command,
-      "The speculator is given time in every round to prepare all it can, so that rates are the "
-      "models' own; how much is ready in time is what `foretoken plan` works out from the times. "
-      "With the bundled pair this takes minutes; --verify shared-noise takes a third of it, and "
-      "--limit and -n shorten it.");
+  SetFooter(command,
+            "The speculator is given time in every round to prepare all it can, so that rates are "
+            "the models' own; how much is ready in time is what `foretoken plan` works out from "
+            "the times. With the bundled pair this takes minutes; --verify shared-noise takes a "
+            "third of it, and --limit and -n shorten it.");
   WhenChosen(command, chosen, [options] { return Calibrate(*options); });
 }
 

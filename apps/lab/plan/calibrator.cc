@@ -30,8 +30,7 @@ Result<std::vector<double>> ParseAscending(std::string_view option, std::string_
   for (const std::string& item : SplitList(text)) {
     double value = -1;
     if (!ParseNumber(item, &value) || !(value >= 0) || value > most) {
-      return InvalidInput(
-          fmt::format("{} '{}': '{}' is not {} from 0 to {:g}", option, text, item, what, most));
+      return Invalid("{} '{}': '{}' is not {} from 0 to {:g}", option, text, item, what, most);
     }
     values.push_back(value);
   }

@@ -58,8 +58,7 @@ Result<std::string> Limited(const std::string& fingerprint, const DraftVocabular
   if (says.whole()) return fingerprint;
   const auto ranking = ReadFile(says.ranking);
   if (!ranking.ok()) {
-    return InvalidInput(
-        fmt::format("{}: cannot be read: {}", says.ranking, ranking.error().message));
+    return Invalid("{}: cannot be read: {}", says.ranking, ranking.error().message);
   }
   return Sha256Hex(fmt::format("{} says {} of {}", fingerprint, says.most, *ranking));
 }

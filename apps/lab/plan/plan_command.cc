@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,7 +42,7 @@ Status CheckView(const CLI::App& command, View view) {
     const std::string name = "--" + option.long_name;
     const std::string_view home = HomeOf(option.group, name);
     if (home.empty() || home.find(own) != home.npos) continue;
-    return InvalidInput(fmt::format("{} is for {}: it would change nothing here", name, home));
+    return Invalid("{} is for {}: it would change nothing here", name, home);
   }
   const auto is_given = [&given](std::string_view name) {
     return std::ranges::find(given, name, &GivenOption::long_name) != given.end();
@@ -53,7 +51,7 @@ Status CheckView(const CLI::App& command, View view) {
   if (view != View::kSimulate || is_given("calibration")) return {};
   for (const char* name : {"temp", "verify", "target", "draft"}) {
     if (!is_given(name)) continue;
-    return InvalidInput(fmt::format("with --simulate --{} needs --calibration", name));
+    return Invalid("with --simulate --{} needs --calibration", name);
   }
   return {};
 }
@@ -69,10 +67,10 @@ Result<int> RunPlan(const PlanCommandOptions& options) {
                                : ReadPlanInput(options.calibration, options.numbers));
   if (options.simulate) {
     if (input.settings[0].model.first_draft().pass.several()) {
-      return InvalidInput(
-          fmt::format("{}: its draft says several tokens in a pass, which --simulate does not "
-                      "know: leave --simulate out for predictions",
-                      options.calibration.path));
+      return Invalid(
+          "{}: its draft says several tokens in a pass, which --simulate does not know: leave "
+          "--simulate out for predictions",
+          options.calibration.path);
     }
     return RunPlanSimulate(options.simulate_options, input, options.numbers, options.files);
   }

@@ -18,7 +18,7 @@ namespace {
 Result<double> ParseFinite(std::string_view text, std::string_view option) {
   double value = 0;
   if (!ParseNumber(text, &value) || !std::isfinite(value)) {
-    return InvalidInput(fmt::format("{}: '{}' is not a number", option, text));
+    return Invalid("{}: '{}' is not a number", option, text);
   }
   return value;
 }
@@ -36,7 +36,7 @@ Status ParseTimes(std::string_view text, std::string_view option, TimeTable* out
     us.push_back(ms * kUsPerMs);
   }
   const Result<TimeTable> table = TimeTable::Make(rows, std::vector<int>{1}, us);
-  if (!table.ok()) return InvalidInput(fmt::format("{}: {}", option, table.error().message));
+  if (!table.ok()) return Invalid("{}: {}", option, table.error().message);
   *out = *table;
   return {};
 }
@@ -47,7 +47,7 @@ Status ParseRates(std::string_view text, std::string_view option, StaticVector<d
   if (text.empty()) return {};
   FT_ASSIGN_OR_RETURN(const std::vector<double> values, ParseNumbers(text, option, 0, 1));
   if (values.size() > N) {
-    return InvalidInput(fmt::format("{}: {} values are more than {}", option, values.size(), N));
+    return Invalid("{}: {} values are more than {}", option, values.size(), N);
   }
   out->clear();
   for (const double value : values) out->push_back(value);
@@ -90,8 +90,7 @@ Result<PlanInput> InputOf(const Calibration& calibration, const PlanCalibrationO
         {.saguaro_c = setting.saguaro_c, .model = ToCostModel(calibration, setting)});
   }
   if (input.settings.empty()) {
-    return InvalidInput(
-        fmt::format("{}: nothing was measured with --verify {}", whence, options.verifier));
+    return Invalid("{}: nothing was measured with --verify {}", whence, options.verifier);
   }
   std::ranges::stable_sort(input.settings, std::greater<>(), &PlanSetting::saguaro_c);
   input.source = fmt::format("{} ({}, target on {} cores, draft on {}), {} at T = {:g}", whence,
@@ -175,12 +174,11 @@ Result<std::vector<int>> ParseCounts(std::string_view option, std::string_view t
     int last = first;
     if (dash != std::string::npos) good = good && ParseNumber(view.substr(dash + 1), &last);
     if (!good || first < 1 || last < first || last > high) {
-      return InvalidInput(
-          fmt::format("{}: '{}' is not a number or a range from 1 to {}", option, item, high));
+      return Invalid("{}: '{}' is not a number or a range from 1 to {}", option, item, high);
     }
     for (int count = first; count <= last; ++count) counts.push_back(count);
   }
-  if (counts.empty()) return InvalidInput(fmt::format("{} names no number", option));
+  if (counts.empty()) return Invalid("{} names no number", option);
   return counts;
 }
 
@@ -192,16 +190,16 @@ Result<std::vector<std::pair<int, double>>> ParsePoints(std::string_view text,
     if (items.size() == 1 && item.find(':') == std::string::npos) item.insert(0, "1:");
     const std::size_t colon = item.find(':');
     if (colon == std::string::npos) {
-      return InvalidInput(fmt::format("{}: '{}' is not X:VALUE", option, item));
+      return Invalid("{}: '{}' is not X:VALUE", option, item);
     }
     FT_ASSIGN_OR_RETURN(const double x, ParseFinite(item.substr(0, colon), option));
     FT_ASSIGN_OR_RETURN(const double y, ParseFinite(item.substr(colon + 1), option));
     if (x != std::floor(x) || x < 1 || x > 1e6) {
-      return InvalidInput(fmt::format("{}: {:g} in '{}' is not a count", option, x, item));
+      return Invalid("{}: {:g} in '{}' is not a count", option, x, item);
     }
     points.emplace_back(static_cast<int>(x), y);
   }
-  if (points.empty()) return InvalidInput(fmt::format("{}: no value is given", option));
+  if (points.empty()) return Invalid("{}: no value is given", option);
   return points;
 }
 
@@ -211,11 +209,11 @@ Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view
   for (const std::string& item : SplitList(text)) {
     FT_ASSIGN_OR_RETURN(const double value, ParseFinite(item, option));
     if (value < low || value > high) {
-      return InvalidInput(fmt::format("{}: {:g} is not in {:g} .. {:g}", option, value, low, high));
+      return Invalid("{}: {:g} is not in {:g} .. {:g}", option, value, low, high);
     }
     values.push_back(value);
   }
-  if (values.empty()) return InvalidInput(fmt::format("{}: no value is given", option));
+  if (values.empty()) return Invalid("{}: no value is given", option);
   return values;
 }
 
@@ -238,10 +236,10 @@ Result<SimulatorPreset> PlanNumbers::Resolve() const {
          {std::pair("--target-ms", &target_ms), std::pair("--draft-ms", &draft_ms),
           std::pair("--acceptance", &acceptance), std::pair("--hit", &hit)}) {
       if (!value->empty()) continue;
-      return InvalidInput(
-          fmt::format("{} is missing: give --target-ms, --draft-ms, --acceptance and --hit, or "
-                      "--preset for what is not given",
-                      option));
+      return Invalid(
+          "{} is missing: give --target-ms, --draft-ms, --acceptance and --hit, or --preset for "
+          "what is not given",
+          option);
     }
   } else {
     FT_ASSIGN_OR_RETURN(base, FindSimulatorPreset(preset.empty() ? "paper-70b" : preset));
@@ -272,8 +270,7 @@ void AddPlanNumbers(CLI::App* app, PlanNumbers* numbers) {
   const OptionGroup add(app, "Numbers");
   add("--preset", &numbers->preset, "NAME",
       "Published numbers in place of measured ones: paper-70b (default of --simulate) or "
-      "paper-32b; "
-      "what is given below replaces them");
+      "paper-32b; what is given below replaces them");
   add("--target-ms", &numbers->target_ms, "LIST",
       "Milliseconds of a target pass by its rows: 18.3, or 1:18.3,64:19.5,256:40");
   add("--draft-ms", &numbers->draft_ms, "LIST", "The same of a draft pass on a device of its own");

@@ -36,8 +36,8 @@ Status LimitModes(const std::string& text, PlanLimits* limits) {
     if (std::ranges::find(known, mode) == known.end()) {
       std::vector<std::string_view> names;
       for (const Mode other : known) names.push_back(ModeName(other));
-      return InvalidInput(fmt::format("--modes: '{}' cannot be predicted; choose from {}",
-                                      ModeName(mode), fmt::join(names, ", ")));
+      return Invalid("--modes: '{}' cannot be predicted; choose from {}", ModeName(mode),
+                     fmt::join(names, ", "));
     }
     limits->modes.push_back(mode);
   }
@@ -51,10 +51,9 @@ Result<PlanLimits> ReadLimits(const PlanPredictOptions& options, const PlanNumbe
   limits.max_lookahead = std::ranges::max(lookaheads);
   limits.cache_budget = options.cache_budget;
   if (limits.cache_budget > 0 && limits.cache_budget <= limits.min_lookahead) {
-    return InvalidInput(
-        fmt::format("--cache-budget {} is below K + 1 = {}: each of a proposal's "
-                    "outcome nodes needs a branch",
-                    limits.cache_budget, limits.min_lookahead + 1));
+    return Invalid(
+        "--cache-budget {} is below K + 1 = {}: each of a proposal's outcome nodes needs a branch",
+        limits.cache_budget, limits.min_lookahead + 1);
   }
   FT_RETURN_IF_ERROR(LimitModes(options.modes, &limits));
   FT_ASSIGN_OR_RETURN(const Fallback fallback, ParseFallback(numbers.fallback));

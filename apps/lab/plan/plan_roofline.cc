@@ -70,9 +70,9 @@ Result<ModelShape> ResolveShape(const PlanRooflineOptions& options) {
   if (std::ranges::any_of(config.layers, [&layer](const LayerSpec& other) {
         return other.mlp.routing != layer.mlp.routing || other.mlp.has_shared();
       })) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "{}: the roofline is one of layers that are alike and have no expert that all rows share",
-        options.model));
+        options.model);
   }
   return ModelShape{.layers = config.layer_count(),
                     .hidden = config.hidden,
@@ -102,9 +102,8 @@ Result<NamedDevice> ResolveDevice(const PlanRooflineOptions& options) {
     if (options.device == device.name || options.device.empty()) return device;
     known.emplace_back(device.name);
   }
-  return InvalidInput(
-      fmt::format("there is no device '{}': choose one of {}, or give --flops and --bandwidth",
-                  options.device, fmt::join(known, ", ")));
+  return Invalid("there is no device '{}': choose one of {}, or give --flops and --bandwidth",
+                 options.device, fmt::join(known, ", "));
 }
 
 Result<RooflineSetting> Resolve(const PlanRooflineOptions& options, const PlanNumbers& numbers) {

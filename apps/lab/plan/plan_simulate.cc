@@ -151,8 +151,8 @@ Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const 
                         ParseNumbers(options.fanout, "--fanout", 1, kMaxFanout));
     setting.fanout = static_cast<int>(fanouts[0]);
     if (fanouts.size() != 1 || fanouts[0] != *setting.fanout) {
-      return InvalidInput(fmt::format("--fanout: '{}' is not auto or a number from 1 to {}",
-                                      options.fanout, kMaxFanout));
+      return Invalid("--fanout: '{}' is not auto or a number from 1 to {}", options.fanout,
+                     kMaxFanout);
     }
   }
   FT_ASSIGN_OR_RETURN(const Fallback fallback, ParseFallback(numbers.fallback));
@@ -230,8 +230,7 @@ Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput&
     for (const std::string& name : SplitList(options.sweeps == "none" ? "" : options.sweeps)) {
       const Sweep* sweep = std::ranges::find(kSimulatedSweeps, name, &Sweep::name);
       if (sweep == std::end(kSimulatedSweeps)) {
-        return InvalidInput(
-            fmt::format("--sweep: '{}' is not one of devices, frontier, pool, none", name));
+        return Invalid("--sweep: '{}' is not one of devices, frontier, pool, none", name);
       }
       FT_ASSIGN_OR_RETURN(report[name],
                           RunSweep(*sweep, setting, options, numbers.batch, &progress));

@@ -1,7 +1,5 @@
 #include "apps/lab/plan/plan_simulate_runs.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "core/prediction/plan_search.h"
@@ -39,8 +37,8 @@ Result<std::vector<MissRule>> MissRules(const SimulationSetting& setting,
     if (*setting.fallback == Fallback::kNgram) {
       return InvalidInput("--fallback ngram needs its acceptance: give --ngram-acceptance");
     }
-    return InvalidInput(fmt::format("--fallback {} cannot be simulated: there are no numbers of it",
-                                    FallbackName(*setting.fallback)));
+    return Invalid("--fallback {} cannot be simulated: there are no numbers of it",
+                   FallbackName(*setting.fallback));
   }
   std::erase_if(rules, [&](const MissRule& rule) { return rule.fallback != *setting.fallback; });
   if (rules.empty()) rules.push_back({*setting.fallback});

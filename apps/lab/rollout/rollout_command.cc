@@ -55,8 +55,8 @@ void AddRolloutOutputOptions(CLI::App* command, RolloutOptions* options) {
   const OptionGroup add(command);
   const AddedOption out =
       add("-o,--out", &options->out, "FILE",
-          "Where samples go as they finish, JSON lines; one that is there already and was begun "
-          "in the same way is gone on with (default: standard output)");
+          "Where samples go as they finish, JSON lines; one that is there already and was begun in "
+          "the same way is gone on with (default: standard output)");
   add("-n,--samples", &options->samples, "N", "Samples of each prompt, of different seeds")
       ->check(Between(1, kMaxSamples));
   add("-b,--batch,--parallel", &options->batch, "N",
@@ -96,13 +96,10 @@ void AddRolloutCommand(CLI::App* app, CommandBody* chosen) {
   AddChatTemplateOptions(command, &options->chat_template);
   AddRolloutStopOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
-  SetFooter(
-      command,
-      "Samples are drawn at temperature 1 unless --temp says otherwise. Each has a seed of its "
-      "own, "
-      "which follows from --seed, the prompt's id and the sample's number, and is the same in "
-      "every "
-      "mode, bit for bit. docs/do/rollout.md defines the files.");
+  SetFooter(command,
+            "Samples are drawn at temperature 1 unless --temp says otherwise. Each has a seed of "
+            "its own, which follows from --seed, the prompt's id and the sample's number, and is "
+            "the same in every mode, bit for bit. docs/do/rollout.md defines the files.");
   WhenChosen(command, chosen, [options] { return TakeSamples(*options); });
 }
 

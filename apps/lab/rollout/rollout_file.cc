@@ -99,7 +99,7 @@ Status RolloutFile::ReadBefore(const Json& header) {
   if (!std::filesystem::is_regular_file(path_, error)) return {};  // A pipe, say.
   const Result<std::string> content = ReadFile(path_);
   if (!content.ok()) {
-    return InvalidInput(fmt::format("cannot read '{}': {}", path_, content.error().message));
+    return Invalid("cannot read '{}': {}", path_, content.error().message);
   }
   if (content->empty()) return {};
   std::size_t begin = 0;
@@ -111,34 +111,31 @@ Status RolloutFile::ReadBefore(const Json& header) {
       if (!before.is_object() || !before.contains(kMark)) break;
       begun_ = true;
       if (const auto difference = DifferenceOf(before, header)) {
-        return InvalidInput(fmt::format(
-            "'{}' holds samples made {}: name another file, or go on as they were begun", path_,
-            *difference));
+        return Invalid("'{}' holds samples made {}: name another file, or go on as they were begun",
+                       path_, *difference);
       }
       continue;
     }
     const auto sample = ParseSample(line);
     if (!sample) {
-      return InvalidInput(fmt::format("'{}' has something that is no sample behind {} of them",
-                                      path_, finished_.size()));
+      return Invalid("'{}' has something that is no sample behind {} of them", path_,
+                     finished_.size());
     }
     finished_.push_back(*sample);
   }
   if (!begun_) {
-    return InvalidInput(
-        fmt::format("'{}' is there and was not written by rollout: name another file", path_));
+    return Invalid("'{}' is there and was not written by rollout: name another file", path_);
   }
   if (begin == content->size()) return {};
   std::filesystem::resize_file(path_, begin, error);  // The broken line goes.
   if (!error) return {};
-  return Error{ErrorCode::kUnavailable,
-               fmt::format("cannot cut the broken last line off '{}': {}", path_, error.message())};
+  return Unavailable("cannot cut the broken last line off '{}': {}", path_, error.message());
 }
 
 Status RolloutFile::Append(const Json& header) {
   file_.reset(path_.empty() ? stdout : std::fopen(path_.c_str(), "abe"));
   if (file_ == nullptr) {
-    return InvalidInput(fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));
+    return Invalid("cannot write '{}': {}", path_, std::strerror(errno));
   }
   return begun_ ? Status() : Write(header.dump() + "\n");
 }
@@ -150,10 +147,9 @@ Status RolloutFile::Add(const RolloutSample& sample) {
 Status RolloutFile::Write(const std::string& line) {
   const bool written = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size();
   if (written && std::fflush(file_.get()) == 0) return {};
-  return Error{ErrorCode::kUnavailable,
-               fmt::format("writing to {} failed: {}",
-                           path_.empty() ? "standard output" : fmt::format("'{}'", path_),
-                           std::strerror(errno))};
+  return Unavailable("writing to {} failed: {}",
+                     path_.empty() ? "standard output" : fmt::format("'{}'", path_),
+                     std::strerror(errno));
 }
 
 }  // namespace foretoken

@@ -17,7 +17,7 @@ namespace foretoken {
 Result<RolloutOrder> ParseRolloutJob(const std::string& line, const RolloutOptions& options,
                                      const std::string& place) {
   const auto fields = Json::Parse(line);
-  if (!fields.is_object()) return InvalidInput(fmt::format("{} is no JSON object", place));
+  if (!fields.is_object()) return Invalid("{} is no JSON object", place);
   RolloutOrder order{.prompts = options.prompts,
                      .samples = options.samples,
                      .seed = options.generation.sampling.seed};

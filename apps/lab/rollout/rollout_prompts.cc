@@ -21,12 +21,12 @@ Result<std::vector<Token>> TokensOf(const Json& list, int vocabulary, const std:
     const bool good = entry.is_number_integer() && entry.get<std::int64_t>() >= 0 &&
                       entry.get<std::int64_t>() < vocabulary;
     if (!good) {
-      return InvalidInput(fmt::format("{}: 'tokens' has {}, but the target's are 0 to {}", where,
-                                      entry.dump(), vocabulary - 1));
+      return Invalid("{}: 'tokens' has {}, but the target's are 0 to {}", where, entry.dump(),
+                     vocabulary - 1);
     }
     tokens.push_back(entry.get<Token>());
   }
-  if (tokens.empty()) return InvalidInput(fmt::format("{}: 'tokens' is empty", where));
+  if (tokens.empty()) return Invalid("{}: 'tokens' is empty", where);
   return tokens;
 }
 
@@ -41,17 +41,16 @@ Result<std::vector<Token>> ChatOf(const Json& messages, const PromptEncoding& en
     const std::string* const role = message.is_object() ? text("role") : nullptr;
     const std::string* const content = role == nullptr ? nullptr : text("content");
     if (content == nullptr) {
-      return InvalidInput(fmt::format(
-          "{}: 'messages' has something without the texts 'role' and 'content'", where));
+      return Invalid("{}: 'messages' has something without the texts 'role' and 'content'", where);
     }
     chat.messages.push_back({*role, *content});
   }
   auto tokens = encoding.tokenizer.EncodeChat(chat);
   if (!tokens.ok()) {
-    return InvalidInput(fmt::format("{}: {}", where, tokens.error().message));
+    return Invalid("{}: {}", where, tokens.error().message);
   }
   if (tokens->empty()) {
-    return InvalidInput(fmt::format("{}: the chat template writes nothing for it", where));
+    return Invalid("{}: the chat template writes nothing for it", where);
   }
   return tokens;
 }
@@ -69,7 +68,7 @@ Result<RolloutPrompt> ParseLine(const std::string& line, const Json& object,
   for (const char* key : {"tokens", "messages"}) {
     const auto found = object.find(key);
     if (found == object.end()) continue;
-    if (!found->is_array()) return InvalidInput(fmt::format("{}: '{}' is no list", where, key));
+    if (!found->is_array()) return Invalid("{}: '{}' is no list", where, key);
     const bool chat = *key == 'm';
     prompt.continues_text = !chat;
     FT_ASSIGN_OR_RETURN(prompt.tokens,
@@ -88,16 +87,16 @@ Result<Json> IdOf(const Json& object, std::size_t number, const std::string& whe
   const auto id = object.find("id");
   if (id == object.end() || id->is_null()) return Json(number);
   if (id->is_string() || id->is_number_integer()) return *id;
-  return InvalidInput(fmt::format("{}: 'id' is neither a text nor a whole number", where));
+  return Invalid("{}: 'id' is neither a text nor a whole number", where);
 }
 
 Status CheckIds(const std::vector<RolloutPrompt>& prompts) {
   std::set<std::string> ids;
   for (const RolloutPrompt& prompt : prompts) {
     if (ids.insert(prompt.id.dump()).second) continue;
-    return InvalidInput(fmt::format(
+    return Invalid(
         "two prompts have the id {}: samples are told apart by it, so give each one of its own",
-        prompt.id.dump()));
+        prompt.id.dump());
   }
   return {};
 }
@@ -124,8 +123,7 @@ Status AddFile(const std::string& path, const PromptOptions& options,
                const PromptEncoding& encoding, std::vector<RolloutPrompt>* prompts) {
   const Result<std::string> content = ReadText(path);
   if (!content.ok()) {
-    return InvalidInput(
-        fmt::format("cannot read the prompt file '{}': {}", path, content.error().message));
+    return Invalid("cannot read the prompt file '{}': {}", path, content.error().message);
   }
   if (!Trim(*content).starts_with('{')) {
     FT_ASSIGN_OR_RETURN(const PromptSet set, ReadPromptFile(path, options.words));
@@ -151,7 +149,7 @@ Result<std::vector<RolloutPrompt>> ParseRolloutPrompts(std::string_view content,
     const std::string place = fmt::format("{}:{}", where, number);
     const Json object = Json::Parse(line);
     if (!object.is_object()) {
-      return InvalidInput(fmt::format("{}: not a JSON object on one line", place));
+      return Invalid("{}: not a JSON object on one line", place);
     }
     FT_ASSIGN_OR_RETURN(RolloutPrompt prompt, ParseLine(line, object, place, encoding));
     FT_ASSIGN_OR_RETURN(prompt.id, IdOf(object, before + prompts.size() + 1, place));
@@ -174,10 +172,10 @@ Result<std::vector<RolloutPrompt>> ReadRolloutPrompts(const PromptOptions& optio
   FT_RETURN_IF_ERROR(CheckIds(prompts));
   for (const RolloutPrompt& prompt : prompts) {
     if (static_cast<int>(prompt.tokens.size()) < context) continue;
-    return InvalidInput(fmt::format(
+    return Invalid(
         "the prompt {} has {} tokens, but the context holds {} with at least one of output: "
         "shorten or drop it",
-        prompt.id.dump(), prompt.tokens.size(), context));
+        prompt.id.dump(), prompt.tokens.size(), context);
   }
   return prompts;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -180,8 +179,7 @@ class SkipSearchRun {
     }
     fmt::print(
         "{} {} sets in {:.1f} s, on {} tokens. The best leaves out {}: it agrees on {} of tokens "
-        "at "
-        "{} of the cost, for which {:.2f} times the speed of mode ar is to be expected.\n"
+        "at {} of the cost, for which {:.2f} times the speed of mode ar is to be expected.\n"
         "Draft with it: -md self:skip={}\n",
         interrupted ? "Interrupted after" : "Compared", set.sets, seconds, set.tokens,
         set.skipped.ToText(), FormatPercent(set.agreement), FormatPercent(set.cost), set.speedup,
@@ -213,14 +211,13 @@ void AddSkipSearchCommand(CLI::App* app, CommandBody* chosen) {
   AddPromptOptions(command, &options->prompts);
   AddDecodingOptions(command, options.get());
   add("--json", &options->json, "Print one JSON object at the end instead of text");
-  SetFooter(
-      command,
-      "A set is judged by how often what is left of the model holds the same token likeliest as "
-      "the whole model does, before each token of the texts, and by the bytes of weights that it "
-      "reads for a token; by both, the speed that is to be expected is predicted. A third of the "
-      "sets are random, each later one changes the best so far. Ctrl-C ends the search with the "
-      "best so far.\n"
-      "docs/do/self_speculation.md says more.");
+  SetFooter(command,
+            "A set is judged by how often what is left of the model holds the same token likeliest "
+            "as the whole model does, before each token of the texts, and by the bytes of weights "
+            "that it reads for a token; by both, the speed that is to be expected is predicted. A "
+            "third of the sets are random, each later one changes the best so far. Ctrl-C ends the "
+            "search with the best so far.\n"
+            "docs/do/self_speculation.md says more.");
   WhenChosen(command, chosen, [options] { return SkipSearchRun(*options).Run(); });
 }
 

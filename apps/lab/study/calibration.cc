@@ -1,7 +1,5 @@
 #include "apps/lab/study/calibration.h"
 
-#include <fmt/core.h>
-
 #include <cmath>
 #include <utility>
 
@@ -19,10 +17,9 @@ std::string Short(const std::string& fingerprint) {
 template <typename Value>
 Error Another(std::string_view where, std::string_view whose, std::string_view what,
               const Value& measured, const Value& here) {
-  return InvalidInput(
-      fmt::format("{}: measured with another {}: its {} is {}, here it is {}; run `foretoken "
-                  "calibrate` again",
-                  where, whose, what, measured, here));
+  return Invalid(
+      "{}: measured with another {}: its {} is {}, here it is {}; run `foretoken calibrate` again",
+      where, whose, what, measured, here);
 }
 
 ProposerModel ToProposer(const ProposerMeasurement& measurement) {

@@ -23,10 +23,8 @@ constexpr double kMaxTemperature = 100;
 std::vector<double> ReadHits(JsonObject& object, const char* name) {
   const std::vector<double> hits = object.Numbers(name, kMaxFanout, 0, 1);
   if (!std::ranges::is_sorted(hits)) {
-    object.Refuse(
-        fmt::format("has a {} that falls: with a larger fan-out as many outcomes are hit "
-                    "at least",
-                    name));
+    object.Refuse(fmt::format(
+        "has a {} that falls: with a larger fan-out as many outcomes are hit at least", name));
   }
   return hits;
 }
@@ -128,7 +126,7 @@ Json SettingJson(const CalibratedSetting& setting) {
 
 Result<Calibration> ParseCalibration(std::string_view text, std::string_view where) {
   const auto json = Json::Parse(text);
-  if (json.is_discarded()) return InvalidInput(fmt::format("{}: not valid JSON", where));
+  if (json.is_discarded()) return Invalid("{}: not valid JSON", where);
   Status status;
   JsonObject file(&json, std::string(where), &status);
   file.Text("format", {kFormat});
@@ -145,10 +143,10 @@ Result<Calibration> ParseCalibration(std::string_view text, std::string_view whe
 
 Result<Calibration> ReadCalibration(const std::filesystem::path& path) {
   const Result<std::string> text = ReadFile(path, kMaxFileBytes + 1);
-  if (!text.ok()) return InvalidInput(fmt::format("{}: {}", path.string(), text.error().message));
+  if (!text.ok()) return Invalid("{}: {}", path.string(), text.error().message);
   if (text->size() > kMaxFileBytes) {
-    return InvalidInput(fmt::format("{}: larger than {} MiB, so it is no calibration",
-                                    path.string(), kMaxFileBytes >> 20));
+    return Invalid("{}: larger than {} MiB, so it is no calibration", path.string(),
+                   kMaxFileBytes >> 20);
   }
   return ParseCalibration(*text, path.string());
 }

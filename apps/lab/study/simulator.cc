@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "apps/lab/study/simulator_pool.h"
 #include "base/numbers/philox.h"
@@ -260,8 +259,8 @@ class Simulation {
 
 Status CheckTime(std::string_view what, double us, bool may_be_none = true) {
   if (std::isfinite(us) && (may_be_none ? us >= 0 : us > 0)) return {};
-  return InvalidInput(fmt::format("{} {} us: a time must be finite and {}", what, us,
-                                  may_be_none ? "not negative" : "positive"));
+  return Invalid("{} {} us: a time must be finite and {}", what, us,
+                 may_be_none ? "not negative" : "positive");
 }
 
 Status CheckTimes(const SimulatorOptions& options) {
@@ -283,11 +282,11 @@ Status CheckTimes(const SimulatorOptions& options) {
 
 Status CheckDistribution(const OutcomeDistribution& distribution, std::string_view which) {
   if (distribution.acceptance.empty()) {
-    return InvalidInput(fmt::format("the acceptance of {} is missing", which));
+    return Invalid("the acceptance of {} is missing", which);
   }
   for (const double a : distribution.acceptance) {
     if (a >= 0 && a <= 1) continue;
-    return InvalidInput(fmt::format("an acceptance of {} {} is not in [0, 1]", which, a));
+    return Invalid("an acceptance of {} {} is not in [0, 1]", which, a);
   }
   return {};
 }
@@ -297,11 +296,10 @@ Status CheckDistribution(const OutcomeDistribution& distribution, std::string_vi
 Status CheckSimulatorOptions(const SimulatorOptions& options) {
   const auto within = [](const char* what, int value, int low, int high) -> Status {
     if (value >= low && value <= high) return {};
-    return InvalidInput(fmt::format("{} {} is not in {} .. {}", what, value, low, high));
+    return Invalid("{} {} is not in {} .. {}", what, value, low, high);
   };
   if (options.mode != Mode::kAr && options.mode != Mode::kSd && options.mode != Mode::kSsd) {
-    return InvalidInput(
-        fmt::format("mode {} cannot be simulated: choose ar, sd or ssd", ModeName(options.mode)));
+    return Invalid("mode {} cannot be simulated: choose ar, sd or ssd", ModeName(options.mode));
   }
   if (options.fallback == Fallback::kAuto) {
     return InvalidInput("fallback auto cannot be simulated: choose jit, ngram, random or none");
@@ -315,8 +313,8 @@ Status CheckSimulatorOptions(const SimulatorOptions& options) {
   FT_RETURN_IF_ERROR(within("the number of warm-up passes", options.warmup, 0, 10'000'000));
   for (const FanoutShape* shape : {&options.primary, &options.after_fallback}) {
     if (static_cast<int>(shape->at.size()) == options.lookahead + 1) continue;
-    return InvalidInput(fmt::format("a fan-out of {} nodes does not fit a lookahead of {}",
-                                    shape->at.size(), options.lookahead));
+    return Invalid("a fan-out of {} nodes does not fit a lookahead of {}", shape->at.size(),
+                   options.lookahead);
   }
   FT_RETURN_IF_ERROR(CheckDistribution(options.after_primary, "the draft's tokens"));
   FT_RETURN_IF_ERROR(CheckDistribution(options.after_backup, "the fallback's tokens"));

@@ -153,8 +153,7 @@ Result<SimulatorPreset> FindSimulatorPreset(std::string_view name) {
                            .model = ModelOf(pair),
                            .target_devices = kTargetDevices};
   }
-  return InvalidInput(
-      fmt::format("there is no preset '{}'; known presets are {}", name, fmt::join(known, ", ")));
+  return Invalid("there is no preset '{}'; known presets are {}", name, fmt::join(known, ", "));
 }
 
 }  // namespace foretoken

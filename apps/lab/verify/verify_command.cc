@@ -111,7 +111,7 @@ Status Verify::ReadOptions() {
   for (const Mode mode : modes) {
     for (const std::string& cache : SplitList(options_.prefix_caches)) {
       if (cache != "on" && cache != "off") {
-        return InvalidInput(fmt::format("--prefix-cache: '{}' is neither on nor off", cache));
+        return Invalid("--prefix-cache: '{}' is neither on nor off", cache);
       }
       for (const int batch : batches)
         report_.configurations.push_back({mode, batch, cache == "on", {}});

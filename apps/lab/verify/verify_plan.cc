@@ -1,6 +1,5 @@
 #include "apps/lab/verify/verify_plan.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
@@ -21,12 +20,11 @@ Result<std::vector<Number>> ParseNumberList(std::string_view option, std::string
   for (const std::string& item : SplitList(text)) {
     Number number = 0;
     if (!ParseNumber(item, &number) || !(number >= smallest)) {
-      return InvalidInput(
-          fmt::format("{}: '{}' is not a number of at least {}", option, item, smallest));
+      return Invalid("{}: '{}' is not a number of at least {}", option, item, smallest);
     }
     numbers.push_back(number);
   }
-  if (numbers.empty()) return InvalidInput(fmt::format("{} lists nothing", option));
+  if (numbers.empty()) return Invalid("{} lists nothing", option);
   return numbers;
 }
 
@@ -45,9 +43,8 @@ Result<SamplerSet> ParseSamplerSet(std::string_view text) {
         !SetSampling(item.substr(0, equals), item.substr(equals + 1), &set.params)) {
       std::vector<std::string_view> names = SamplingFlags();
       std::erase(names, kTemperature);
-      return InvalidInput(
-          fmt::format("--sampler-sets: '{}' is not of the form NAME=NUMBER with a name of {}", item,
-                      fmt::join(names, ", ")));
+      return Invalid("--sampler-sets: '{}' is not of the form NAME=NUMBER with a name of {}", item,
+                     fmt::join(names, ", "));
     }
     text.remove_prefix(std::min(item.size() + 1, text.size()));
   }

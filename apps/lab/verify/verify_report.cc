@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "apps/foretoken/common/terminal.h"
-#include "json/json.h"
 
 namespace foretoken {
 namespace {

@@ -1,6 +1,5 @@
 #include "base/threads/cores.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -55,8 +54,7 @@ bool TakeNumber(std::string_view* text, int* number) {
 }
 
 Error BadCores(std::string_view text, std::string_view reason) {
-  return InvalidInput(
-      fmt::format("core list '{}': {}; write it like 0, 0-3 or 0-3,8", text, reason));
+  return Invalid("core list '{}': {}; write it like 0, 0-3 or 0-3,8", text, reason);
 }
 
 }  // namespace
@@ -89,8 +87,8 @@ Result<CoreSet> ParseCores(std::string_view text) {
     if (std::find(available.begin(), available.end(), core) == available.end()) {
       CoreSet sorted = available;
       std::sort(sorted.begin(), sorted.end());
-      return InvalidInput(fmt::format("core {} is not available to this process; it may use {}",
-                                      core, FormatCores(sorted)));
+      return Invalid("core {} is not available to this process; it may use {}", core,
+                     FormatCores(sorted));
     }
   }
   return cores;
@@ -126,9 +124,7 @@ std::string CpuModel() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
     const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) {
-      return line.substr(colon + 2);
-    }
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
   }
   return "unknown";
 }

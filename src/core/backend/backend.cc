@@ -1,7 +1,5 @@
 #include "core/backend/backend.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 
 namespace foretoken {

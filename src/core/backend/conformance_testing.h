@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "core/backend/cpu/amx/bf16_emulation_test.h"
+#include "core/backend/cpu/amx/bf16_emulation_testing.h"
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/backend/cpu/quant/quant_testing.h"
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 
 namespace foretoken {
 

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/exhaustion.h"
 #include "base/threads/cores.h"
@@ -76,8 +75,8 @@ Status Datastore::Learn(std::span<const Token> document) {
   if (document.empty()) return {};
   for (const Token token : document) {
     if (token < 0 || token >= options_.tokenizer.vocabulary) {
-      return InvalidInput(fmt::format("token {} lies outside the datastore's vocabulary of {}",
-                                      token, options_.tokenizer.vocabulary));
+      return Invalid("token {} lies outside the datastore's vocabulary of {}", token,
+                     options_.tokenizer.vocabulary);
     }
   }
   {
@@ -112,10 +111,10 @@ LearningState Datastore::learning() const {
 Status Datastore::CheckKept() const {
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     if (!segments_[i]->lost()) continue;
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("{}: lost part of its content while it was open (another program has "
-                             "truncated it, or its disk fails); retrieval goes on without it",
-                             SegmentPath(directory_, manifest_.segments[i].number).string())};
+    return Unavailable(
+        "{}: lost part of its content while it was open (another program has truncated it, or its "
+        "disk fails); retrieval goes on without it",
+        SegmentPath(directory_, manifest_.segments[i].number).string());
   }
   return {};
 }
@@ -310,8 +309,7 @@ bool Datastore::AwaitWriting(const Status& failure, std::uint64_t lost) {
   });
   if (options_.log) {
     options_.log(
-        fmt::format("{}; this is tried again until it works, and outputs are not learned "
-                    "meanwhile",
+        fmt::format("{}; this is tried again until it works, and outputs are not learned meanwhile",
                     failure.error().message));
   }
   for (;;) {

@@ -9,7 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>

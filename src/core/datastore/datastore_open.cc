@@ -1,4 +1,3 @@
-#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -72,16 +71,16 @@ Status Datastore::Recover() {
     if (!fs::exists(ManifestPath(directory_), error)) {
       for (const fs::path& path : FilesIn(directory_)) {
         if (path.extension() != ".segment") continue;
-        return InvalidInput(fmt::format(
+        return Invalid(
             "{}: has segments but no MANIFEST; restore that file or remove the directory",
-            directory_.string()));
+            directory_.string());
       }
       manifest_.tokenizer = options_.tokenizer;
       FT_RETURN_IF_ERROR(WriteManifest(files_.get(), directory_, manifest_));
     }
   } else if (!fs::exists(ManifestPath(directory_), error)) {
-    return InvalidInput(fmt::format("{}: holds no datastore; `foretoken datastore build` makes one",
-                                    directory_.string()));
+    return Invalid("{}: holds no datastore; `foretoken datastore build` makes one",
+                   directory_.string());
   }
   // A process that writes may remove a file between our reading the manifest and the file.
   for (int attempt = 1;; ++attempt) {
@@ -109,8 +108,7 @@ Status Datastore::OpenSegments() {
     if (entry.arrivals.empty()) AddArrivals({DayOf(path), entry.documents}, &entry.arrivals);
     FT_ASSIGN_OR_RETURN(auto segment, OpenSegmentFile(path, options_.tokenizer));
     if (segment->tokens() != entry.tokens || segment->documents() != entry.documents) {
-      return InvalidInput(
-          fmt::format("{}: is not the segment that the manifest means", path.string()));
+      return Invalid("{}: is not the segment that the manifest means", path.string());
     }
     segments_.push_back(std::move(segment));
   }

@@ -1,7 +1,5 @@
 #include "core/datastore/datastore_tenant.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -50,9 +48,9 @@ Result<std::unique_ptr<DatastoreDirectory>> DatastoreDirectory::Open(
     const std::filesystem::path& directory, DatastoreOptions options, bool learn) {
   std::error_code error;
   if (!learn && !std::filesystem::is_directory(directory, error)) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "{}: is no datastore; `foretoken datastore build` makes one, or --learn fills it",
-        directory.string()));
+        directory.string());
   }
   std::unique_ptr<DatastoreDirectory> opened(
       new DatastoreDirectory(directory, std::move(options), learn));
@@ -104,10 +102,10 @@ Status DatastoreDirectory::MakeRoom() {
     if (chosen == tenants_.end() || rank(at->second) < rank(chosen->second)) chosen = at;
   }
   if (chosen == tenants_.end()) {
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("requests under way use {} namespaces of the datastore, and no more "
-                             "can be open: use one of them, or try again later",
-                             kMaxTenants)};
+    return Unavailable(
+        "requests under way use {} namespaces of the datastore, and no more can be open: use one "
+        "of them, or try again later",
+        kMaxTenants);
   }
   closed_lost_ += chosen->second.tenant->learning().lost;
   chosen->second.tenant->RemoveIfEmpty();

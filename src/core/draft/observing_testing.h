@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 #include "core/draft/registry.h"
 #include "core/sampling/sampler.h"
 #include "core/speculation/verify.h"

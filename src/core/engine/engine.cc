@@ -1,7 +1,5 @@
 #include "core/engine/engine.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -223,15 +221,12 @@ std::optional<PlannerReport> Engine::planner_report() const {
 Status Engine::CheckIdle() const {
   const int unfinished = impl_->inbox.taken();
   if (unfinished != 0) {
-    return Error{ErrorCode::kInternal,
-                 fmt::format("{} requests are unfinished: not idle", unfinished)};
+    return InternalError("{} requests are unfinished: not idle", unfinished);
   }
   for (const KvUsage& usage : {kv_usage(), recent_kv_usage()}) {
     if (usage.used != 0 || usage.free + usage.cached != usage.total) {
-      return Error{ErrorCode::kInternal,
-                   fmt::format("KV blocks do not add up when idle: {} free + {} cached + {} used "
-                               "of {}",
-                               usage.free, usage.cached, usage.used, usage.total)};
+      return InternalError("KV blocks do not add up when idle: {} free + {} cached + {} used of {}",
+                           usage.free, usage.cached, usage.used, usage.total);
     }
   }
   return impl_->scheduler.kv().CheckIntegrity();

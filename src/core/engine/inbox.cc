@@ -1,7 +1,5 @@
 #include "core/engine/inbox.h"
 
-#include <fmt/core.h>
-
 #include <iterator>
 
 namespace foretoken {
@@ -9,10 +7,10 @@ namespace foretoken {
 Result<SequenceId> Inbox::TakePlaces(int sequences) {
   const std::lock_guard lock(mutex_);
   if (taken_ + sequences > places_) {
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("the queue is full: {} sequences run or wait, of {} that may, and "
-                             "this request brings {}; try again later",
-                             taken(), places_, sequences)};
+    return Unavailable(
+        "the queue is full: {} sequences run or wait, of {} that may, and this request brings {}; "
+        "try again later",
+        taken(), places_, sequences);
   }
   taken_ += sequences;
   return next_id_.fetch_add(static_cast<SequenceId>(sequences));

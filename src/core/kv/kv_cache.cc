@@ -1,8 +1,5 @@
 #include "core/kv/kv_cache.h"
 
-#include <fmt/core.h>
-
-#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -104,9 +101,7 @@ bool KvCache::Reserve(std::int32_t length, SequenceKv* sequence) {
 }
 
 void KvCache::TakeBlock(SequenceKv* sequence) {
-  if (pool_.free_count() == 0) {
-    Unpublish(pool_.FreeOldestIdle());
-  }
+  if (pool_.free_count() == 0) Unpublish(pool_.FreeOldestIdle());
   const std::int32_t block = pool_.Take();
   sequence->blocks.push_back(block);
   if (room_.window > 0) recent_.Take(block);
@@ -234,16 +229,14 @@ Status KvCache::CheckPublished() const {
     const std::int32_t references = pool_.references(block);
     const std::int32_t parent = index_.ParentOf(block);
     if (parent != PrefixIndex::kNone && pool_.references(parent) < references) {
-      return Error{ErrorCode::kInternal,
-                   fmt::format("KV cache: block {} has {} references and its parent {} only {}",
-                               block, references, parent, pool_.references(parent))};
+      return InternalError("KV cache: block {} has {} references and its parent {} only {}", block,
+                           references, parent, pool_.references(parent));
     }
     if (references == 0) ++idle;
   }
   if (idle != pool_.idle_count()) {
-    return Error{ErrorCode::kInternal,
-                 fmt::format("KV cache: {} published blocks are unreferenced, {} blocks are idle",
-                             idle, pool_.idle_count())};
+    return InternalError("KV cache: {} published blocks are unreferenced, {} blocks are idle", idle,
+                         pool_.idle_count());
   }
   return {};
 }
@@ -254,15 +247,12 @@ Status KvCache::CheckRecent() const {
     if (!recent_.Has(block)) continue;
     const std::int32_t references = recent_.references(block);
     if (references > pool_.references(block)) {
-      return Error{ErrorCode::kInternal,
-                   fmt::format("KV cache: block {} has {} references and its recent part {}", block,
-                               pool_.references(block), references)};
+      return InternalError("KV cache: block {} has {} references and its recent part {}", block,
+                           pool_.references(block), references);
     }
     if (references == 0 && !IsPublished(block)) {
-      return Error{ErrorCode::kInternal,
-                   fmt::format("KV cache: nobody refers to the recent part of block {}, which is "
-                               "not published",
-                               block)};
+      return InternalError(
+          "KV cache: nobody refers to the recent part of block {}, which is not published", block);
     }
   }
   return {};

@@ -1,11 +1,8 @@
 #include "core/kv/prefix_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <utility>
 
 #include "base/files/byte_reader.h"
 
@@ -79,25 +76,21 @@ Result<PrefixFile> ParsePrefixFile(std::span<const std::byte> bytes, std::string
   const auto magic = reader.SkipText(kMagic.size());
   const auto version = reader.Read<std::uint32_t>();
   if (magic != kMagic || !version) {
-    return InvalidInput(fmt::format("'{}' is no file of saved keys and values", name));
+    return Invalid("'{}' is no file of saved keys and values", name);
   }
   if (*version != kVersion) {
-    return InvalidInput(
-        fmt::format("'{}' is of version {} of its form, and this program reads "
-                    "version {}: save the text again",
-                    name, *version, kVersion));
+    return Invalid(
+        "'{}' is of version {} of its form, and this program reads version {}: save the text again",
+        name, *version, kVersion);
   }
   PrefixFile file;
   if (!ReadHead(&reader, &file.head)) {
-    return InvalidInput(
-        fmt::format("'{}' is damaged: it ends early or its beginning is wrong", name));
+    return Invalid("'{}' is damaged: it ends early or its beginning is wrong", name);
   }
   const auto kept = reader.Skip(file.head.bytes);
   if (!kept || reader.left() != PrefixDigest::kBytes) {
-    return InvalidInput(
-        fmt::format("'{}' is damaged: it has {} bytes, which are not as many as "
-                    "it says",
-                    name, bytes.size()));
+    return Invalid("'{}' is damaged: it has {} bytes, which are not as many as it says", name,
+                   bytes.size());
   }
   file.kept = *kept;
   return file;
@@ -108,7 +101,7 @@ Status CheckPrefixDigest(std::span<const std::byte> bytes, std::string_view name
   PrefixDigest digest;
   digest.Update(TextOf(bytes.first(bytes.size() - written.size())));
   if (digest.Finish() == TextOf(written)) return {};
-  return InvalidInput(fmt::format("'{}' is damaged: its content is not what was written", name));
+  return Invalid("'{}' is damaged: its content is not what was written", name);
 }
 
 }  // namespace foretoken

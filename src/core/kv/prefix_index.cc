@@ -1,6 +1,5 @@
 #include "core/kv/prefix_index.h"
 
-#include <fmt/core.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -72,7 +71,7 @@ void PrefixIndex::Erase(std::int32_t block) {
 
 Status PrefixIndex::CheckNode(std::int32_t block) const {
   const auto wrong = [block](const char* what) {
-    return Error{ErrorCode::kInternal, fmt::format("prefix cache: block {} {}", block, what)};
+    return InternalError("prefix cache: block {} {}", block, what);
   };
   const Node& node = nodes_[block];
   if (!node.published) return wrong("is in a bucket and not published");
@@ -94,8 +93,7 @@ Status PrefixIndex::Check() const {
   for (const std::int32_t first : buckets_) {
     for (std::int32_t block = first; block != kNone; block = nodes_[block].next) {
       if (found[block]) {
-        return Error{ErrorCode::kInternal,
-                     fmt::format("prefix cache: block {} is in two buckets", block)};
+        return InternalError("prefix cache: block {} is in two buckets", block);
       }
       found[block] = true;
       FT_RETURN_IF_ERROR(CheckNode(block));
@@ -104,11 +102,9 @@ Status PrefixIndex::Check() const {
   }
   for (std::size_t block = 0; block < nodes_.size(); ++block) {
     if (nodes_[block].published != found[block] || nodes_[block].children != children[block]) {
-      return Error{ErrorCode::kInternal,
-                   fmt::format("prefix cache: block {} is published: {}, found: {}, with {} "
-                               "children, {} counted",
-                               block, nodes_[block].published, bool(found[block]), children[block],
-                               nodes_[block].children)};
+      return InternalError(
+          "prefix cache: block {} is published: {}, found: {}, with {} children, {} counted", block,
+          nodes_[block].published, bool(found[block]), children[block], nodes_[block].children);
     }
   }
   return {};

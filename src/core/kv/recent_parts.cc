@@ -1,7 +1,5 @@
 #include "core/kv/recent_parts.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "base/check.h"
@@ -52,15 +50,13 @@ Status RecentParts::Check() const {
     if (place == kNone) continue;
     ++held;
     if (place < 0 || place >= pool_.total() || block_of_[place] != std::int32_t(block)) {
-      return Error{ErrorCode::kInternal,
-                   fmt::format("KV cache: place {} does not hold the recent part of block {}",
-                               place, block)};
+      return InternalError("KV cache: place {} does not hold the recent part of block {}", place,
+                           block);
     }
   }
   const std::int64_t filled = pool_.total() - pool_.free_count();
   if (held != filled || std::ranges::count(block_of_, kNone) != pool_.free_count()) {
-    return Error{ErrorCode::kInternal,
-                 fmt::format("KV cache: {} recent parts lie in {} places", held, filled)};
+    return InternalError("KV cache: {} recent parts lie in {} places", held, filled);
   }
   return {};
 }

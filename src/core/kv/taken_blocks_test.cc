@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 #include "core/kv/kv_cache.h"
 
 namespace foretoken {

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 
 namespace foretoken {
 namespace {

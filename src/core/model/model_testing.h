@@ -17,7 +17,7 @@
 #include "base/threads/thread_pool.h"
 #include "core/backend/backend.h"
 #include "core/backend/cpu/cpu_backend.h"
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 #include "core/model/model.h"
 #include "core/model/model_weights.h"
 

@@ -1,7 +1,5 @@
 #include "core/model/open_checkpoint.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -23,23 +21,21 @@ Status LeaveOut(const Family& family, int layers, Checkpoint* checkpoint) {
   const bool gguf = checkpoint->gguf.has_value();
   for (const auto& [name, other] : checkpoint->others) {
     if (PartOf(family, gguf, layers, name) != ModelPart::kText) continue;
-    return InvalidInput(fmt::format(
-        "{}: tensor '{}' has dtype {}, {}", checkpoint->path.string(), Printable(name), other.dtype,
-        gguf ? "which no weight has" : "but only F32, F16, BF16 and U8 are supported"));
+    return Invalid("{}: tensor '{}' has dtype {}, {}", checkpoint->path.string(), Printable(name),
+                   other.dtype,
+                   gguf ? "which no weight has" : "but only F32, F16, BF16 and U8 are supported");
   }
   for (const UnusedPart& part :
        UnusedParts(family, gguf, layers, checkpoint->tensors, checkpoint->others)) {
     if (part.part == ModelPart::kUnknown) {
-      return InvalidInput(fmt::format("{}: has tensor '{}', which is none of a {} model",
-                                      checkpoint->path.string(), Printable(part.tensors.front()),
-                                      family.name));
+      return Invalid("{}: has tensor '{}', which is none of a {} model", checkpoint->path.string(),
+                     Printable(part.tensors.front()), family.name);
     }
     if (const std::string name = part.OfOrdinaryLayer(gguf);
         part.part == ModelPart::kPrediction && !name.empty()) {
-      return InvalidInput(fmt::format(
-          "{}: has tensor '{}' of an ordinary layer, but by {} there are only {} layers",
-          checkpoint->path.string(), Printable(name),
-          gguf ? "the metadata" : "num_hidden_layers in config.json", layers));
+      return Invalid("{}: has tensor '{}' of an ordinary layer, but by {} there are only {} layers",
+                     checkpoint->path.string(), Printable(name),
+                     gguf ? "the metadata" : "num_hidden_layers in config.json", layers);
     }
     for (const std::string& name : part.tensors) checkpoint->tensors.erase(name);
     checkpoint->not_used.push_back(part.Sentence());

@@ -50,7 +50,7 @@ Result<RecommendedSampling> OfFolder(const fs::path& path) {
   FT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path.string()));
   const Json json = Json::Parse(text);
   if (!json.is_object()) {
-    return InvalidInput(fmt::format("'{}' is no JSON object", path.string()));
+    return Invalid("'{}' is no JSON object", path.string());
   }
   Status status;
   JsonObject config(&json, path.string(), &status);

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 #include "core/model/model_testing.h"
 
 namespace foretoken {

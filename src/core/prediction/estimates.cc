@@ -1,7 +1,6 @@
 #include "core/prediction/estimates.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 

@@ -1,10 +1,8 @@
 #include "core/prediction/plan_search.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdlib>
 
-#include "base/check.h"
 #include "core/prediction/fanout_solver.h"
 
 namespace foretoken {

@@ -1,7 +1,5 @@
 #include "core/prediction/time_table.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -41,14 +39,12 @@ double Mix(double low, double high, double share) {
 
 Status CheckAscending(std::string_view what, std::span<const int> points, int most) {
   if (points.empty() || points.size() > static_cast<std::size_t>(most)) {
-    return InvalidInput(
-        fmt::format("{} points of {}: 1 to {} are wanted", points.size(), what, most));
+    return Invalid("{} points of {}: 1 to {} are wanted", points.size(), what, most);
   }
   int last = 0;
   for (const int point : points) {
     if (point <= last) {
-      return InvalidInput(
-          fmt::format("{} {} after {}: they must be positive and ascend", what, point, last));
+      return Invalid("{} {} after {}: they must be positive and ascend", what, point, last);
     }
     last = point;
   }
@@ -62,14 +58,12 @@ Result<TimeTable> TimeTable::Make(std::span<const int> rows, std::span<const int
   FT_RETURN_IF_ERROR(CheckAscending("rows", rows, kMaxRowPoints));
   FT_RETURN_IF_ERROR(CheckAscending("contexts", contexts, kMaxContextPoints));
   if (us.size() != rows.size() * contexts.size()) {
-    return InvalidInput(
-        fmt::format("{} times for {} rows and {} contexts: one for each pair is "
-                    "wanted",
-                    us.size(), rows.size(), contexts.size()));
+    return Invalid("{} times for {} rows and {} contexts: one for each pair is wanted", us.size(),
+                   rows.size(), contexts.size());
   }
   for (const double time : us) {
     if (!(time > 0 && std::isfinite(time))) {
-      return InvalidInput(fmt::format("a time of {} us: it must be positive", time));
+      return Invalid("a time of {} us: it must be positive", time);
     }
   }
   TimeTable table;

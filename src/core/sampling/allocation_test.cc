@@ -3,7 +3,7 @@
 #include <random>
 
 #include "base/allocation_counter_testing.h"
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 #include "core/sampling/logprobs.h"
 #include "core/sampling/sampler.h"
 

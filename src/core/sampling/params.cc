@@ -46,11 +46,10 @@ Status ValidateSamplingParams(const SamplingParams& params, int vocabulary) {
     }
   }
   if (params.constraint != nullptr && params.constraint->vocabulary() > vocabulary) {
-    return InvalidInput(
-        fmt::format("the grammar was compiled for {} tokens, but this model has {}: compile it for "
-                    "this model's tokenizer",
-                    params.constraint->vocabulary(), vocabulary),
-        "constraint");
+    return InvalidInput(fmt::format("the grammar was compiled for {} tokens, but this model has "
+                                    "{}: compile it for this model's tokenizer",
+                                    params.constraint->vocabulary(), vocabulary),
+                        "constraint");
   }
   if (params.top_logprobs < -1 || params.top_logprobs > kMaxTopLogprobs) {
     return InvalidInput(

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "base/numbers/philox.h"
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 #include "core/sampling/logprobs.h"
 
 namespace foretoken {

@@ -20,7 +20,7 @@ auto Parse(const Values& values, NameOf name_of, std::string_view what, std::str
     if (name == name_of(value)) return value;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", name_of(value));
   }
-  return InvalidInput(fmt::format("'{}' is not {}: choose one of {}", name, what, known));
+  return Invalid("'{}' is not {}: choose one of {}", name, what, known);
 }
 
 // The name of an enumerator, by its place.
@@ -50,10 +50,10 @@ Result<Mode> ParseMode(std::string_view name) {
   for (const DrafterId draft : kDraftModels) {
     const DrafterInfo& info = InfoOf(draft);
     if (!info.during.empty() || name != fmt::format("s{}", info.before)) continue;
-    return InvalidInput(fmt::format(
+    return Invalid(
         "'{}' is not a mode: only the first draft drafts while the target verifies, in mode {}; "
         "this one drafts before that, in mode {}",
-        name, ModeName(Mode::kSsd), info.before));
+        name, ModeName(Mode::kSsd), info.before);
   }
   return Parse(kModes, ModeName, "a mode", name);
 }

@@ -1,7 +1,5 @@
 #include "core/speculation/proposal.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 
 namespace foretoken {

@@ -1,7 +1,5 @@
 #include "core/speculation/tree_shape.h"
 
-#include <algorithm>
-
 namespace foretoken {
 
 TreeShape MakeTreeShape(const OutcomePredictor& predictor, int width, int depth, int max_nodes) {

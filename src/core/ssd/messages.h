@@ -13,10 +13,36 @@
 #include "core/speculation/plan.h"
 #include "core/speculation/proposal.h"
 #include "core/ssd/retrieved_outcomes.h"
-#include "core/ssd/sampling_numbers.h"
+#include "foretoken/sampling.h"
 #include "foretoken/types.h"
 
 namespace foretoken {
+
+/// What of SamplingParams crosses the channel as it is: its numbers, without which drafts would get
+/// worse silently. Biases and the constraint have records of their own, and who is told of
+/// probabilities is not the speculator's business.
+struct SamplingNumbers {
+#define FORETOKEN_SAMPLING_FIELD(type, name, ...) type name;
+#include "foretoken/sampling_fields.inc"
+#undef FORETOKEN_SAMPLING_FIELD
+  std::uint64_t seed;
+};
+
+inline SamplingNumbers ToNumbers(const SamplingParams& sampling) {
+  return {
+#define FORETOKEN_SAMPLING_FIELD(type, name, ...) .name = sampling.name,
+#include "foretoken/sampling_fields.inc"
+#undef FORETOKEN_SAMPLING_FIELD
+      .seed = sampling.seed};
+}
+
+inline SamplingParams FromNumbers(const SamplingNumbers& numbers) {
+  return {
+#define FORETOKEN_SAMPLING_FIELD(type, name, ...) .name = numbers.name,
+#include "foretoken/sampling_fields.inc"
+#undef FORETOKEN_SAMPLING_FIELD
+      .seed = numbers.seed};
+}
 
 /// Records on the channel: trivially copyable structs, each starting with its kind. Of a `list`,
 /// which is a struct's last field, only the elements that there are cross. Tokens only;

@@ -1,6 +1,5 @@
 #include "core/ssd/retrieved_outcomes.h"
 
-#include <algorithm>
 #include <array>
 
 namespace foretoken {

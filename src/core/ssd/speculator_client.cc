@@ -57,8 +57,7 @@ void SpeculatorClient::Configure() {
 Status SpeculatorClient::WaitReady(std::int64_t timeout_ns) {
   const std::int64_t deadline = NowNs() + timeout_ns;
   const auto failed = [this](std::string_view what) {
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("the speculator {} {}", host_->Describe(), what)};
+    return Unavailable("the speculator {} {}", host_->Describe(), what);
   };
   for (Receive(); !ready_; Receive()) {
     if (!refusal_.empty()) return failed(refusal_);

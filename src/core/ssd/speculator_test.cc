@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 #include "core/model/model_weights.h"
 #include "core/ssd/channel_testing.h"
 

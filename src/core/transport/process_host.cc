@@ -82,8 +82,7 @@ Status ProcessHost::Restart() {
   if (restore) sched_setaffinity(0, sizeof(pinned), &pinned);
   if (failure != 0) {
     child_ = -1;
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("cannot start {}: {}", command_[0], std::strerror(failure))};
+    return Unavailable("cannot start {}: {}", command_[0], std::strerror(failure));
   }
   return {};
 }

@@ -19,8 +19,7 @@ namespace {
 constexpr std::size_t kBytes = 2 * sizeof(RingMemory);
 
 Error SystemError(const char* what) {
-  return Error{ErrorCode::kUnavailable, fmt::format("cannot {} for the speculator's channel: {}",
-                                                    what, std::strerror(errno))};
+  return Unavailable("cannot {} for the speculator's channel: {}", what, std::strerror(errno));
 }
 
 Result<RingMemory*> Map(int fd) {
@@ -71,10 +70,10 @@ Result<std::unique_ptr<ChannelMemory>> ChannelMemory::Attach(int fd) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return SystemError("inspect shared memory");
   if (static_cast<std::size_t>(info.st_size) != kBytes) {
-    return InvalidInput(fmt::format(
-        "file descriptor {} holds {} bytes, not the {} of a speculator's channel: is the engine "
-        "of the same version?",
-        fd, info.st_size, kBytes));
+    return Invalid(
+        "file descriptor {} holds {} bytes, not the {} of a speculator's channel: is the engine of "
+        "the same version?",
+        fd, info.st_size, kBytes);
   }
   FT_ASSIGN_OR_RETURN(RingMemory * rings, Map(fd));
   return std::unique_ptr<ChannelMemory>(new ChannelMemory(rings, -1));
@@ -91,9 +90,7 @@ bool RingChannel::Send(std::span<const std::byte> record) {
   const std::size_t need = kLengthBytes + Padded(record.size());
   std::size_t offset = head % RingMemory::kCapacity;
   std::uint64_t next = head;
-  if (offset + need > RingMemory::kCapacity) {
-    next += RingMemory::kCapacity - offset;
-  }
+  if (offset + need > RingMemory::kCapacity) next += RingMemory::kCapacity - offset;
   if (next + need - tail > RingMemory::kCapacity) return false;
   if (next != head) {
     std::memcpy(out_->data + offset, &kSkip, kLengthBytes);

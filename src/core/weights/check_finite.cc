@@ -1,7 +1,5 @@
 #include "core/weights/check_finite.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <atomic>
 
@@ -47,10 +45,10 @@ std::int64_t FindOnAllCores(const TensorView& tensor) {
 Status CheckFinite(const Checkpoint& checkpoint, std::string_view name, const TensorView& read) {
   const std::int64_t at = FindOnAllCores(read);
   if (at < 0) return {};
-  return InvalidInput(
-      fmt::format("{}: weight {} of tensor {} is infinite or NaN, but must be a finite number: the "
-                  "file is damaged or was made badly",
-                  checkpoint.path.string(), at, checkpoint.NameInFile(name)));
+  return Invalid(
+      "{}: weight {} of tensor {} is infinite or NaN, but must be a finite number: the file is "
+      "damaged or was made badly",
+      checkpoint.path.string(), at, checkpoint.NameInFile(name));
 }
 
 }  // namespace foretoken

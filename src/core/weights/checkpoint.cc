@@ -4,18 +4,30 @@
 
 #include <fmt/core.h>
 
-#include <functional>
-#include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/numbers/sha256.h"
-#include "core/weights/gguf/gguf_model.h"
+#include "core/weights/gguf/gguf_file.h"
 #include "core/weights/model_folder.h"
 #include "core/weights/requantize.h"
 
 namespace foretoken {
 namespace {
+
+// Reads a GGUF file, and with the first part of a split one the others. Its configuration is left
+// empty: what its metadata say is up to the model's family
+// (core/model/families/gguf/gguf_config.h).
+Result<Checkpoint> ReadGgufModel(const std::filesystem::path& path) {
+  FT_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
+  Checkpoint checkpoint{.path = path,
+                        .tensors = file.tensors(),
+                        .gguf = file.metadata(),
+                        .others = file.others(),
+                        .files = file.parts()};
+  checkpoint.config.where = path.string();
+  return checkpoint;
+}
 
 // Adds that many pieces of a tensor's bytes, evenly spread, the first and the last among them.
 void AddSamples(std::string_view bytes, Sha256* sha) {

@@ -1,7 +1,5 @@
 #include "core/weights/model_folder.h"
 
-#include <fmt/core.h>
-
 #include <system_error>
 #include <utility>
 
@@ -54,9 +52,8 @@ Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) 
   WeightMap map;
   for (const auto& [tensor, shard] : json["weight_map"].items()) {
     if (!shard.is_string() || !IsPlainFileName(shard.text())) {
-      return InvalidInput(
-          fmt::format("{}: the shard of tensor '{}' is {}, which is not a plain file name", where,
-                      Printable(tensor), Printable(shard.dump())));
+      return Invalid("{}: the shard of tensor '{}' is {}, which is not a plain file name", where,
+                     Printable(tensor), Printable(shard.dump()));
     }
     map.emplace(tensor, shard.get<std::string>());
   }
@@ -92,8 +89,8 @@ Result<FileTensors> ReadShards(const fs::path& index, TensorFile::Parse parse,
       checkpoint->files.push_back(std::move(file.file));
     }
     if (!holds->second.Move(tensor, &all)) {
-      return InvalidInput(fmt::format("{}: lacks tensor '{}', which {} places there", path.string(),
-                                      Printable(tensor), index.filename().string()));
+      return Invalid("{}: lacks tensor '{}', which {} places there", path.string(),
+                     Printable(tensor), index.filename().string());
     }
   }
   return all;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <utility>
 
 #include "base/threads/cores.h"
 #include "base/threads/run_threads.h"

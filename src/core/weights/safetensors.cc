@@ -62,27 +62,24 @@ Result<TensorEntry> ParseTensor(const Json& json, std::size_t data_bytes,
   const auto& dtype_name = dtype_json.text();
   const std::size_t element_bytes = DTypeBytes(dtype_name);
   if (element_bytes == 0) {
-    return InvalidInput(fmt::format("{} has the unknown dtype {}", where, Printable(dtype_name)));
+    return Invalid("{} has the unknown dtype {}", where, Printable(dtype_name));
   }
   auto shape = ParseShape(shape_json, element_bytes);
   if (!shape) {
-    return InvalidInput(
-        fmt::format("{} has the impossible shape {}", where, Printable(shape_json.dump())));
+    return Invalid("{} has the impossible shape {}", where, Printable(shape_json.dump()));
   }
   const bool is_pair = offsets.is_array() && offsets.size() == 2;
   const auto begin = is_pair ? AsSize(offsets[0]) : std::nullopt;
   const auto end = is_pair ? AsSize(offsets[1]) : std::nullopt;
   if (!begin || !end || *begin > *end || *end > static_cast<std::int64_t>(data_bytes)) {
-    return InvalidInput(
-        fmt::format("{} has data_offsets {} outside the {} bytes of data; the file "
-                    "may be truncated",
-                    where, Printable(offsets.dump()), data_bytes));
+    return Invalid("{} has data_offsets {} outside the {} bytes of data; the file may be truncated",
+                   where, Printable(offsets.dump()), data_bytes);
   }
   auto bytes = static_cast<std::int64_t>(element_bytes);
   for (const std::int64_t size : *shape) bytes *= size;
   if (bytes != *end - *begin) {
-    return InvalidInput(fmt::format("{} takes {} bytes by shape and dtype but {} by data_offsets",
-                                    where, bytes, *end - *begin));
+    return Invalid("{} takes {} bytes by shape and dtype but {} by data_offsets", where, bytes,
+                   *end - *begin);
   }
   return TensorEntry{dtype_name, std::move(*shape), {*begin, *end, {}}};
 }
@@ -98,18 +95,18 @@ Status CheckLayout(std::vector<EntryExtent> extents, std::uint64_t data_bytes,
   std::string_view before;
   for (const EntryExtent& extent : extents) {
     if (extent.begin < end) {
-      return InvalidInput(fmt::format("{}: tensors '{}' and '{}' overlap", where, Printable(before),
-                                      Printable(extent.name)));
+      return Invalid("{}: tensors '{}' and '{}' overlap", where, Printable(before),
+                     Printable(extent.name));
     }
     if (extent.begin > end) break;
     end = extent.end;
     before = extent.name;
   }
   if (end != static_cast<std::int64_t>(data_bytes)) {
-    return InvalidInput(
-        fmt::format("{}: no tensor claims the data from byte {} on, of {} bytes; the header does "
-                    "not belong to this data",
-                    where, end, data_bytes));
+    return Invalid(
+        "{}: no tensor claims the data from byte {} on, of {} bytes; the header does not belong to "
+        "this data",
+        where, end, data_bytes);
   }
   return {};
 }
@@ -118,24 +115,23 @@ Status CheckLayout(std::vector<EntryExtent> extents, std::uint64_t data_bytes,
 
 Result<FileTensors> ParseSafetensors(std::span<const std::byte> file, std::string_view where) {
   if (file.size() < 8) {
-    return InvalidInput(
-        fmt::format("{}: {} bytes are too few for a safetensors file", where, file.size()));
+    return Invalid("{}: {} bytes are too few for a safetensors file", where, file.size());
   }
   std::uint64_t header_bytes = 0;
   for (int i = 7; i >= 0; --i) {
     header_bytes = header_bytes << 8 | std::to_integer<std::uint64_t>(file[i]);
   }
   if (header_bytes > kMaxHeaderBytes || header_bytes > file.size() - 8) {
-    return InvalidInput(
-        fmt::format("{}: claims a header of {} bytes in a file of {}; it is truncated or not a "
-                    "safetensors file",
-                    where, header_bytes, file.size()));
+    return Invalid(
+        "{}: claims a header of {} bytes in a file of {}; it is truncated or not a safetensors "
+        "file",
+        where, header_bytes, file.size());
   }
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, header_bytes);
   const Json header = Json::Parse(text);
   // The parser takes a NUL for the end.
   if (!header.is_object() || text.find('\0') != std::string_view::npos) {
-    return InvalidInput(fmt::format("{}: the header is not a JSON object", where));
+    return Invalid("{}: the header is not a JSON object", where);
   }
 
   const auto data = file.subspan(8 + header_bytes);

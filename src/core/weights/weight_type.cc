@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/text/parse_number.h"
 #include "base/text/printable.h"
@@ -105,8 +104,7 @@ Result<WeightType> ParseWeightType(std::string_view name) {
   const std::string wanted = std::string(name) + (mix ? "_m" : "");
   const auto* found = std::ranges::find(kTypes, std::string_view(wanted), &WeightType::name);
   if (found != std::end(kTypes)) return *found;
-  return InvalidInput(
-      fmt::format("'{}' is no type of weights; there are {}", Printable(name), WeightTypeNames()));
+  return Invalid("'{}' is no type of weights; there are {}", Printable(name), WeightTypeNames());
 }
 
 WeightFormat FormatFor(const WeightType& type, const TensorPlace& tensor, const MixBasis& model) {

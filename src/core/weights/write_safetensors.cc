@@ -1,7 +1,5 @@
 #include "core/weights/write_safetensors.h"
 
-#include <string_view>
-
 #include "json/json.h"
 
 namespace foretoken {

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <type_traits>
 
 #include "base/numbers/sha256.h"
@@ -110,44 +109,44 @@ Status CheckReceiptOrigin(const LanguageModel& model, const Receipt& receipt) {
   const LoadedModel& loaded = model.loaded();
   const std::string own = FingerprintText(loaded.identity.model);
   if (receipt.model != own) {
-    return InvalidInput(fmt::format("the receipt is of a model with fingerprint {}, but {} has {}",
-                                    receipt.model, model.source().label(), own));
+    return Invalid("the receipt is of a model with fingerprint {}, but {} has {}", receipt.model,
+                   model.source().label(), own);
   }
   if (receipt.tokenizer != FingerprintText(loaded.identity.tokenizer)) {
     return InvalidInput("the receipt is of a model with another tokenizer");
   }
   const Precision precision = loaded.backend->precision();
   if (receipt.precision != precision) {
-    return InvalidInput(fmt::format("the receipt was made in precision {}, not in {}",
-                                    PrecisionName(receipt.precision), PrecisionName(precision)));
+    return Invalid("the receipt was made in precision {}, not in {}",
+                   PrecisionName(receipt.precision), PrecisionName(precision));
   }
   const KvFormat kv = loaded.backend->kv_format();
   if (receipt.kv != kv) {
-    return InvalidInput(fmt::format("the receipt was made with KV in {}, not in {}",
-                                    KvFormatName(receipt.kv), KvFormatName(kv)));
+    return Invalid("the receipt was made with KV in {}, not in {}", KvFormatName(receipt.kv),
+                   KvFormatName(kv));
   }
   if (precision == Precision::kPortable) {
     if (receipt.arithmetic == kPortableVersion) return {};
-    return InvalidInput(fmt::format(
+    return Invalid(
         "the receipt was made by version {} of the portable arithmetic; this program has version "
         "{}",
-        receipt.arithmetic, kPortableVersion));
+        receipt.arithmetic, kPortableVersion);
   }
   if (receipt.backend == loaded.backend->name()) return {};
-  return InvalidInput(fmt::format(
+  return Invalid(
       "the receipt was made in {} by {}, but this machine computes by {}, whose last bits are "
       "others; receipts of --precision portable can be checked on any machine",
-      PrecisionName(precision), receipt.backend, loaded.backend->name()));
+      PrecisionName(precision), receipt.backend, loaded.backend->name());
 }
 
 Result<AdapterUse> AdapterOfReceipt(const Receipt& receipt, const LoadedModel& loaded) {
   if (receipt.adapter.empty()) return AdapterUse{};
   const auto found = std::ranges::find(loaded.adapter_fingerprints, receipt.adapter);
   if (found == loaded.adapter_fingerprints.end()) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "the receipt was made with an adapter of fingerprint {}, which is none of those that were "
         "loaded with the model: give it with --lora",
-        receipt.adapter));
+        receipt.adapter);
   }
   return AdapterUse{static_cast<int>(found - loaded.adapter_fingerprints.begin()),
                     receipt.adapter_scale};
@@ -157,14 +156,14 @@ Status CheckTokens(const Receipt& receipt, const ModelConfig& config) {
   if (receipt.prompt.empty()) return InvalidInput("the receipt has no prompt");
   if (receipt.prompt.size() + receipt.tokens.size() >
       static_cast<std::size_t>(config.max_positions)) {
-    return InvalidInput(fmt::format("the receipt has more tokens than the model's context of {}",
-                                    config.max_positions));
+    return Invalid("the receipt has more tokens than the model's context of {}",
+                   config.max_positions);
   }
   for (const auto* tokens : {&receipt.prompt, &receipt.tokens}) {
     for (const Token token : *tokens) {
       if (token < config.vocabulary) continue;
-      return InvalidInput(fmt::format("the receipt has token {}, but the model has only {}", token,
-                                      config.vocabulary));
+      return Invalid("the receipt has token {}, but the model has only {}", token,
+                     config.vocabulary);
     }
   }
   return {};
@@ -208,7 +207,7 @@ std::string FormatReceipt(const Receipt& receipt) {
 
 Result<Receipt> ParseReceipt(std::string_view json, const std::string& where) {
   const auto parsed = Json::Parse(json);
-  if (!parsed.is_object()) return InvalidInput(fmt::format("{}: is no JSON object", where));
+  if (!parsed.is_object()) return Invalid("{}: is no JSON object", where);
   Status status;
   Reader reader(parsed, where, &status);
   JsonObject& object = reader.object();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -96,9 +95,9 @@ Status MayReplace(const std::string& path, const std::string& owner) {
   std::error_code ignored;
   const fs::file_status there = fs::symlink_status(path, ignored);
   if (!fs::exists(there)) return {};
-  const Error refused = InvalidInput(fmt::format(
-      "'{}' is there and is no file of saved keys and values of yours: choose another name",
-      NameOf(path)));
+  const Error refused =
+      Invalid("'{}' is there and is no file of saved keys and values of yours: choose another name",
+              NameOf(path));
   if (!fs::is_regular_file(there)) return refused;
   const auto file = MappedFile::Open(path, WhenLost::kZeros);
   if (!file.ok()) return refused;
@@ -112,8 +111,7 @@ Result<AdapterUse> AdapterOfPrefix(const PrefixFileHead& head, const LoadedModel
   if (head.adapter.empty()) return AdapterUse{};
   const auto found = std::ranges::find(loaded.adapter_fingerprints, head.adapter);
   if (found == loaded.adapter_fingerprints.end()) {
-    return InvalidInput(
-        fmt::format("'{}' was computed with an adapter that was not loaded with the model", name));
+    return Invalid("'{}' was computed with an adapter that was not loaded with the model", name);
   }
   return AdapterUse{static_cast<int>(found - loaded.adapter_fingerprints.begin()),
                     head.adapter_scale};
@@ -123,16 +121,15 @@ Result<AdapterUse> AdapterOfPrefix(const PrefixFileHead& head, const LoadedModel
 Status CheckFits(const PrefixFileHead& head, const PrefixFileHead& own, int vocabulary, int context,
                  const std::string& name) {
   if (head.numbers != own.numbers) {
-    return InvalidInput(
-        fmt::format("'{}' was computed or kept otherwise ({}) than here ({}): save the text again",
-                    name, head.numbers, own.numbers));
+    return Invalid("'{}' was computed or kept otherwise ({}) than here ({}): save the text again",
+                   name, head.numbers, own.numbers);
   }
   if (std::ranges::max(head.tokens) >= vocabulary) {
-    return InvalidInput(fmt::format("'{}' has tokens that the model has not", name));
+    return Invalid("'{}' has tokens that the model has not", name);
   }
   if (std::ssize(head.tokens) > context) {
-    return InvalidInput(fmt::format("'{}' holds {} tokens, and the context only {}", name,
-                                    head.tokens.size(), context));
+    return Invalid("'{}' holds {} tokens, and the context only {}", name, head.tokens.size(),
+                   context);
   }
   return {};
 }
@@ -140,12 +137,12 @@ Status CheckFits(const PrefixFileHead& head, const PrefixFileHead& own, int voca
 Status CheckPrefixOrigin(const PrefixFileHead& head, const LanguageModel& model,
                          const std::string& owner, const std::string& name) {
   if (head.owner != owner) {
-    return InvalidInput(fmt::format("'{}' holds a text of somebody else's", name));
+    return Invalid("'{}' holds a text of somebody else's", name);
   }
   const std::string fingerprint = FingerprintText(model.loaded().identity.model);
   if (head.model == fingerprint) return {};
-  return InvalidInput(fmt::format("'{}' is of another model than {}, with the fingerprint {}", name,
-                                  model.source().label(), head.model));
+  return Invalid("'{}' is of another model than {}, with the fingerprint {}", name,
+                 model.source().label(), head.model);
 }
 
 Error GivenAway(const std::string& name) {
@@ -162,10 +159,9 @@ Result<SavedPrefix> SavePrefix(const LanguageModel& model, Engine& engine, const
   Transfer transfer(engine, {text.scope, text.adapter}, text.tokens, on_engine);
   const std::int32_t blocks = transfer.found();
   if (blocks == 0) {
-    return InvalidInput(
-        fmt::format("nothing of the text's {} tokens is in the prefix cache, which "
-                    "keeps whole blocks of {}",
-                    text.tokens.size(), kBlockSize));
+    return Invalid(
+        "nothing of the text's {} tokens is in the prefix cache, which keeps whole blocks of {}",
+        text.tokens.size(), kBlockSize);
   }
   PrefixFileHead head = PrefixHead(model, text, transfer->Layout());
   head.blocks = static_cast<std::uint32_t>(blocks);
@@ -220,8 +216,8 @@ Result<SavedPrefix> RestorePrefix(const LanguageModel& model, Engine& engine, st
   const std::size_t most = (head.tokens.size() - 1) / kBlockSize;
   const auto blocks = static_cast<std::int32_t>(std::min<std::size_t>(head.blocks, most));
   if (head.blocks == 0 || head.blocks > most || transfer.BytesOf(0, blocks, blocks) != head.bytes) {
-    return InvalidInput(fmt::format("'{}' is damaged: {} bytes are no {} blocks of its {} tokens",
-                                    name, head.bytes, head.blocks, head.tokens.size()));
+    return Invalid("'{}' is damaged: {} bytes are no {} blocks of its {} tokens", name, head.bytes,
+                   head.blocks, head.tokens.size());
   }
   std::span<const std::byte> rest = file.kept;
   const auto next = [&](std::int32_t index) {
@@ -241,15 +237,14 @@ Result<SavedPrefix> RestorePrefix(const LanguageModel& model, Engine& engine, st
         room = sound && transfer->CopyIn(i, blocks, bytes);
       }
     });
-    if (!sound) return InvalidInput(fmt::format("'{}' is damaged: a state is wrong", name));
+    if (!sound) return Invalid("'{}' is damaged: a state is wrong", name);
     if (!room) {
-      return Error{ErrorCode::kUnavailable,
-                   fmt::format("there is no room now for the {} tokens of '{}'; try again later",
-                               blocks * kBlockSize, name)};
+      return Unavailable("there is no room now for the {} tokens of '{}'; try again later",
+                         blocks * kBlockSize, name);
     }
   }
   const bool whole = mapped->lost() == nullptr || !*mapped->lost();
-  if (!whole) return InvalidInput(fmt::format("'{}' was changed while it was read", name));
+  if (!whole) return Invalid("'{}' was changed while it was read", name);
   bool published = true;
   Run(on_engine, [&] { published = transfer->Publish(); });
   if (!published) return GivenAway(name);

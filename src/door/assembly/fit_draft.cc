@@ -26,10 +26,10 @@ Result<OpenedModel> Translated(const ModelConfig& target,
   const bool same_size = target.vocabulary == draft.config.vocabulary;
   if (tokenizer == nullptr || draft.tokenizer == nullptr) {
     if (same_size) return draft;
-    return InvalidInput(
-        fmt::format("the draft's output has {} entries and the target's {}: the pair must share "
-                    "one vocabulary, or both have tokenizers by which to match them",
-                    draft.config.vocabulary, target.vocabulary));
+    return Invalid(
+        "the draft's output has {} entries and the target's {}: the pair must share one "
+        "vocabulary, or both have tokenizers by which to match them",
+        draft.config.vocabulary, target.vocabulary);
   }
   const bool same_tokens = CheckSameVocabulary(*tokenizer, *draft.tokenizer).ok();
   if (same_tokens && same_size) return draft;
@@ -64,8 +64,8 @@ Result<std::vector<Token>> RankedTokens(const DraftVocabulary& wanted, const Mod
   std::vector<Token> tokens;
   if (tokenizer == nullptr) {
     if (wanted.ranking.empty()) return Unchanged(target).said;
-    return InvalidInput(fmt::format(
-        "{} ranks the tokens of a tokenizer, and random weights have none", wanted.ranking));
+    return Invalid("{} ranks the tokens of a tokenizer, and random weights have none",
+                   wanted.ranking);
   }
   if (wanted.ranking.empty()) {
     return InvalidInput(
@@ -74,8 +74,7 @@ Result<std::vector<Token>> RankedTokens(const DraftVocabulary& wanted, const Mod
   }
   const auto text = ReadFile(wanted.ranking, kMaxRankingBytes);
   if (!text.ok()) {
-    return InvalidInput(
-        fmt::format("{}: cannot be read: {}", wanted.ranking, text.error().message));
+    return Invalid("{}: cannot be read: {}", wanted.ranking, text.error().message);
   }
   FT_ASSIGN_OR_RETURN(const TokenRanking ranking, ParseTokenRanking(*text, wanted.ranking));
   FT_RETURN_IF_ERROR(CheckRanks(ranking, *tokenizer, wanted.ranking));
@@ -120,8 +119,7 @@ Result<OpenedModel> FitByText(const std::shared_ptr<const Tokenizer>& tokenizer,
   if (!draft.draft_vocabulary.whole()) {
     return InvalidInput(
         "a draft that drafts by text has tokens of its own, and is not limited to the most "
-        "frequent "
-        "ones of the target: leave --draft-vocab out");
+        "frequent ones of the target: leave --draft-vocab out");
   }
   draft.text = LinkByText(tokenizer, draft.tokenizer);
   return draft;
@@ -138,9 +136,8 @@ Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* token
                                OpenedModel draft) {
   if (draft.draft_vocabulary.whole()) return draft;
   if (draft.config.embeddings() != draft.config.vocabulary) {
-    return InvalidInput(
-        fmt::format("the draft was made to say {} of {} tokens, and is not limited further",
-                    draft.config.vocabulary, draft.config.embeddings()));
+    return Invalid("the draft was made to say {} of {} tokens, and is not limited further",
+                   draft.config.vocabulary, draft.config.embeddings());
   }
   FT_ASSIGN_OR_RETURN(const std::vector<bool> sayable,
                       SayableTokens(draft.draft_vocabulary, target, tokenizer));
@@ -170,14 +167,12 @@ Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* token
 
 Result<OpenedModel> LimitWindow(const DraftWindow& window, OpenedModel draft) {
   if (window.positions < 1) {
-    return InvalidInput(
-        fmt::format("a draft's window of {} positions: it must see at least 1, the last one",
-                    window.positions));
+    return Invalid("a draft's window of {} positions: it must see at least 1, the last one",
+                   window.positions);
   }
   if (window.anchors < 0) {
-    return InvalidInput(
-        fmt::format("a draft sees {} first positions besides its window: it must be 0 or more",
-                    window.anchors));
+    return Invalid("a draft sees {} first positions besides its window: it must be 0 or more",
+                   window.anchors);
   }
   bool sees = false;
   for (LayerSpec& layer : draft.config.layers) {

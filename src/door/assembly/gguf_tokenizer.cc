@@ -73,8 +73,8 @@ class TokenizerKeys {
     std::optional<GgufArray> array;
     FT_RETURN_IF_ERROR(metadata_.Array(Key(name), &array));
     if (array && array->count > kMaxTokens) {
-      return InvalidInput(fmt::format("the key {} has {} elements; at most {} are accepted",
-                                      Key(name), array->count, kMaxTokens));
+      return Invalid("the key {} has {} elements; at most {} are accepted", Key(name), array->count,
+                     kMaxTokens);
     }
     return array;
   }
@@ -83,7 +83,7 @@ class TokenizerKeys {
     FT_ASSIGN_OR_RETURN(const std::optional<GgufArray> array, Array(name));
     if (!array) return std::vector<std::string_view>();
     if (array->type != GgufType::kString) {
-      return InvalidInput(fmt::format("the key {} must be an array of strings", Key(name)));
+      return Invalid("the key {} must be an array of strings", Key(name));
     }
     return array->Strings();
   }
@@ -92,7 +92,7 @@ class TokenizerKeys {
     FT_ASSIGN_OR_RETURN(const std::optional<GgufArray> array, Array(name));
     if (!array) return std::vector<double>();
     if (array->type == GgufType::kString || array->type == GgufType::kBool) {
-      return InvalidInput(fmt::format("the key {} must be an array of numbers", Key(name)));
+      return Invalid("the key {} must be an array of numbers", Key(name));
     }
     return array->Numbers();
   }
@@ -101,8 +101,7 @@ class TokenizerKeys {
     FT_ASSIGN_OR_RETURN(const std::vector<double> numbers, Numbers("scores"));
     for (const double number : numbers) {
       if (!(std::abs(number) <= std::numeric_limits<float>::max())) {
-        return InvalidInput(
-            fmt::format("the key {} must hold finite numbers, not {}", Key("scores"), number));
+        return Invalid("the key {} must hold finite numbers, not {}", Key("scores"), number);
       }
       scores->push_back(static_cast<float>(number));
     }
@@ -125,8 +124,7 @@ class TokenizerKeys {
     for (const double number : numbers) {
       const bool id = number >= 0 && number < kMaxTokens && number == std::floor(number);
       if (!id) {
-        return InvalidInput(fmt::format("the key {} must hold ids of tokens, not {}",
-                                        Key("eos_token_ids"), number));
+        return Invalid("the key {} must hold ids of tokens, not {}", Key("eos_token_ids"), number);
       }
       ends->push_back(static_cast<Token>(number));
     }
@@ -150,7 +148,7 @@ Result<std::unique_ptr<Tokenizer>> TokenizerFromGguf(const GgufMetadata& metadat
                                                      const std::string& source) {
   Result<EmbeddedVocabulary> vocabulary = TokenizerKeys(metadata).Read();
   if (!vocabulary.ok()) {
-    return InvalidInput(fmt::format("{}: {}.", source, vocabulary.error().message));
+    return Invalid("{}: {}.", source, vocabulary.error().message);
   }
   return TokenizerFromEmbedded(*vocabulary, source);
 }

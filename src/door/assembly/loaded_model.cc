@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/numbers/sha256.h"
@@ -51,10 +50,10 @@ Status RefuseDrafter(const std::string& path) {
   if (!std::filesystem::exists(path)) return {};
   const Result<Checkpoint> folder = Checkpoint::Open(path);
   if (!folder.ok() || !IsLearnedDraft(*folder)) return {};
-  return InvalidInput(fmt::format(
+  return Invalid(
       "{} is no model but a drafter that reads the states of one: name its target with -m and it "
       "with -md",
-      path));
+      path);
 }
 
 // Refuses a name that two have or that could not be told from a model's in "MODEL:NAME".
@@ -62,12 +61,10 @@ Status CheckNames(std::span<const AdapterSource> sources) {
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const std::string& name = sources[i].name;
     if (name.empty() || name.find_first_of(":=") != std::string::npos) {
-      return InvalidInput(fmt::format(
-          "an adapter cannot be called '{}': give it a name without ':' and '='", name));
+      return Invalid("an adapter cannot be called '{}': give it a name without ':' and '='", name);
     }
     if (std::ranges::count(sources.first(i), name, &AdapterSource::name) == 0) continue;
-    return InvalidInput(
-        fmt::format("two adapters are called {}: give one of them another name", name));
+    return Invalid("two adapters are called {}: give one of them another name", name);
   }
   return {};
 }
@@ -102,9 +99,9 @@ std::unique_ptr<LoadedModel> Complete(LoadedModel parts) {
 Result<OpenedModel> OpenParts(const ModelSource& source) {
   OpenedModel opened;
   if (source.context < 0 || source.context == 1) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "a model's context of {} tokens must be at least 2, or 0 for all that it was made for",
-        source.context));
+        source.context);
   }
   opened.experts = source.experts;
   opened.draft_vocabulary = source.draft_vocabulary;
@@ -127,16 +124,16 @@ Result<OpenedModel> OpenParts(const ModelSource& source) {
   if (!source.call_form.empty()) {
     const CallForm* form = FindCallForm(source.call_form);
     if (form == nullptr) {
-      return InvalidInput(fmt::format("there is no form of calls '{}'; there are {}",
-                                      source.call_form, fmt::join(CallFormNames(), ", ")));
+      return Invalid("there is no form of calls '{}'; there are {}", source.call_form,
+                     fmt::join(CallFormNames(), ", "));
     }
     tokenizer->UseChatFormat(WithCalls(tokenizer->chat_format(), *form));
   }
   opened.tokenizer = std::move(tokenizer);
   if (opened.tokenizer->vocabulary() > opened.config.vocabulary) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "{}: the tokenizer has {} tokens but the model only {}: they do not belong together",
-        source.path, opened.tokenizer->vocabulary(), opened.config.vocabulary));
+        source.path, opened.tokenizer->vocabulary(), opened.config.vocabulary);
   }
   FT_RETURN_IF_ERROR(CheckWeights(*opened.checkpoint, opened.config, source.experts));
   FT_ASSIGN_OR_RETURN(const std::string fingerprint,
@@ -149,7 +146,7 @@ Result<OpenedModel> OpenParts(const ModelSource& source) {
 // The model with a trained exit behind its first layers, and nothing behind that.
 Result<OpenedModel> EndEarly(std::string_view folder, OpenedModel model) {
   if (!model.checkpoint.has_value()) {
-    return InvalidInput(fmt::format("{}: a model of random weights has no trained exit", folder));
+    return Invalid("{}: a model of random weights has no trained exit", folder);
   }
   FT_ASSIGN_OR_RETURN(const int exit, UseTrainedExit(folder, model.config, &*model.checkpoint));
   FT_ASSIGN_OR_RETURN(const SkippedSublayers skipped,
@@ -170,7 +167,7 @@ Result<OpenedModel> LeaveOut(std::string_view own, OpenedModel model) {
   FT_ASSIGN_OR_RETURN(const SkippedSublayers skipped,
                       ReadSelfDraft(own, model.config.layer_count(), fingerprint));
   Result<ModelConfig> part = Without(skipped, model.config);
-  if (!part.ok()) return InvalidInput(fmt::format("self:{}: {}", own, part.error().message));
+  if (!part.ok()) return Invalid("self:{}: {}", own, part.error().message);
   model.config = std::move(part).value();
   model.identity = Changed(model.identity, fmt::format("without {}", skipped.ToText()));
   return model;

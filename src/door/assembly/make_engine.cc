@@ -53,10 +53,10 @@ Status CheckDraft(const DraftOptions& draft, bool during) {
   }
   if (during && draft.process && draft.source.path.empty() &&
       IsSelfDraft(draft.source.own_drafter)) {
-    return InvalidInput(
-        fmt::format("self:{}: random weights lie in no file from which the draft's process could "
-                    "take them: draft in a thread",
-                    draft.source.own_drafter));
+    return Invalid(
+        "self:{}: random weights lie in no file from which the draft's process could take them: "
+        "draft in a thread",
+        draft.source.own_drafter);
   }
   return {};
 }
@@ -139,9 +139,7 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> asked, std::span<con
   }
   draft.apart.identity = opened.identity;
   draft.taps = TapsOfDraft(opened.config);
-  if (NeedsTargetFiles(opened.config, opened.translation.get())) {
-    draft.apart.target = target.path;
-  }
+  if (NeedsTargetFiles(opened.config, opened.translation.get())) draft.apart.target = target.path;
   const auto load = [&](std::shared_ptr<Device> device) {
     return LoadDraftModel(opened, setup, target, std::move(device), packed);
   };
@@ -161,9 +159,8 @@ Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> asked, std::span<const
                                     const EngineConfig& options) {
   for (const Mode mode : offered) {
     if (!NeedsDraft(mode) || DraftIndex(mode.drafter) < setups.size()) continue;
-    return InvalidInput(fmt::format("mode {} drafts with draft model {}, and there {} {}",
-                                    ModeName(mode), DraftIndex(mode.drafter) + 1,
-                                    setups.size() == 1 ? "is" : "are", setups.size()));
+    return Invalid("mode {} drafts with draft model {}, and there {} {}", ModeName(mode),
+                   DraftIndex(mode.drafter) + 1, setups.size() == 1 ? "is" : "are", setups.size());
   }
   ByDrafter<Draft> drafts;
   for (std::size_t i = 0; i < std::min(setups.size(), kDraftModels.size()); ++i) {
@@ -379,10 +376,9 @@ Result<std::shared_ptr<LoadedModel>> LoadDraftApart(LoadedModel* target,
   FT_RETURN_IF_ERROR(CheckDraft(draft, /*during=*/true));
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraftModel(*target, draft, nullptr));
   if (opened.text != nullptr) {
-    return InvalidInput(
-        fmt::format("{}: drafts by text, and a draft that takes another's place has the target's "
-                    "tokens",
-                    draft.source.path));
+    return Invalid(
+        "{}: drafts by text, and a draft that takes another's place has the target's tokens",
+        draft.source.path);
   }
   const CoreSet& cores = draft.cores.empty() ? target->device->pool().cores() : draft.cores;
   FT_ASSIGN_OR_RETURN(auto loaded, LoadDraftModel(opened, draft, *target,
@@ -403,9 +399,8 @@ Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedMode
   const std::vector<int>& wanted = next->taps.points;
   const std::vector<int>& kept = TapsOf(engine).points;
   if (wanted.size() > kept.size() || !std::equal(wanted.begin(), wanted.end(), kept.begin())) {
-    return InvalidInput(
-        fmt::format("{}: reads other states of the target than the draft in use, whose are kept",
-                    draft.source.path));
+    return Invalid("{}: reads other states of the target than the draft in use, whose are kept",
+                   draft.source.path);
   }
   if (before) {
     next->before = MakeDrafter(DrafterId::kModel,

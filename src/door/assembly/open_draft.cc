@@ -19,9 +19,8 @@ namespace {
 Result<OpenedModel> OpenLearned(Checkpoint folder, const ModelSource& source,
                                 const DraftedTarget& target, std::vector<std::string>* notices) {
   if (target.path.empty()) {
-    return InvalidInput(
-        fmt::format("{}: reads the states of a trained target, but the target has random weights",
-                    source.path));
+    return Invalid("{}: reads the states of a trained target, but the target has random weights",
+                   source.path);
   }
   FT_ASSIGN_OR_RETURN(const Checkpoint files, OpenCheckpoint(target.path, ""));
   FT_ASSIGN_OR_RETURN(LearnedDraft draft,
@@ -30,9 +29,7 @@ Result<OpenedModel> OpenLearned(Checkpoint folder, const ModelSource& source,
     FT_ASSIGN_OR_RETURN(const WeightType type, ParseWeightType(source.weights));
     draft.checkpoint = Requantize(std::move(draft.checkpoint), type, MixBasisOf(draft.config));
   }
-  if (notices != nullptr) {
-    notices->insert(notices->end(), draft.notes.begin(), draft.notes.end());
-  }
+  if (notices != nullptr) notices->insert(notices->end(), draft.notes.begin(), draft.notes.end());
   // What it shares with the target is part of what it computes.
   OpenedModel opened;
   opened.identity =
@@ -58,10 +55,10 @@ Result<OpenedModel> OpenUnlimited(const DraftedTarget& target, const ModelSource
     FT_ASSIGN_OR_RETURN(Checkpoint folder, Checkpoint::Open(source.path));
     if (own || IsLearnedDraft(folder)) {
       if (by_text.value_or(false)) {
-        return InvalidInput(
-            fmt::format("{}: reads the target's states and has its tokens, and cannot draft by "
-                        "text: leave --draft-by-text out",
-                        source.path));
+        return Invalid(
+            "{}: reads the target's states and has its tokens, and cannot draft by text: leave "
+            "--draft-by-text out",
+            source.path);
       }
       return OpenLearned(std::move(folder), source, target, notices);
     }

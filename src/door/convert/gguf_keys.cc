@@ -157,9 +157,7 @@ void SetVocabulary(const VocabularyToEmbed& vocabulary, GgufHeader* header) {
     header->Set(usual ? template_key : fmt::format("{}.{}", template_key, name), jinja);
     if (!usual) named.push_back(name);
   }
-  if (!named.empty()) {
-    header->Set("tokenizer.chat_templates", std::span<const std::string>(named));
-  }
+  if (!named.empty()) header->Set("tokenizer.chat_templates", std::span<const std::string>(named));
 }
 
 }  // namespace
@@ -178,8 +176,8 @@ Status SetModelKeys(const Checkpoint& checkpoint, const ModelConfig& config, Ggu
   }
   const Family& family = *FamilyNamed(config.family);
   if (family.gguf.empty()) {
-    return InvalidInput(fmt::format("{}: models of the family {} have no form in GGUF files",
-                                    checkpoint.path.string(), config.family));
+    return Invalid("{}: models of the family {} have no form in GGUF files",
+                   checkpoint.path.string(), config.family);
   }
   FT_ASSIGN_OR_RETURN(const VocabularyToEmbed vocabulary,
                       ReadVocabularyToEmbed(checkpoint.path, config.vocabulary, config.eos));
@@ -229,9 +227,8 @@ Status CheckDescription(const Checkpoint& checkpoint, const ModelConfig& config,
   const std::string_view difference =
       read.ok() ? DifferenceOf(config, *read) : "what its layers compute";
   if (difference.empty()) return {};
-  return InvalidInput(
-      fmt::format("{}: is a model of the family {}, and a GGUF file of it would not say {} right",
-                  checkpoint.path.string(), config.family, difference));
+  return Invalid("{}: is a model of the family {}, and a GGUF file of it would not say {} right",
+                 checkpoint.path.string(), config.family, difference);
 }
 
 }  // namespace foretoken

@@ -27,7 +27,7 @@ Result<std::vector<std::filesystem::path>> CapturesIn(const std::filesystem::pat
     if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) captures.push_back(entry.path());
   }
   if (error) {
-    return InvalidInput(fmt::format("{} cannot be read: {}", folder.string(), error.message()));
+    return Invalid("{} cannot be read: {}", folder.string(), error.message());
   }
   std::ranges::sort(captures);
   return captures;
@@ -48,9 +48,9 @@ Result<CaptureWriter> CaptureWriter::Begin(std::filesystem::path folder, Source 
                                            std::size_t file_bytes) {
   FT_ASSIGN_OR_RETURN(const auto captures, CapturesIn(folder));
   if (!captures.empty()) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "{} holds captures already, such as {}: choose another folder, or move them away",
-        folder.string(), captures.front().filename().string()));
+        folder.string(), captures.front().filename().string());
   }
   return CaptureWriter(std::move(folder), std::move(source), file_bytes);
 }

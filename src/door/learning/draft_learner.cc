@@ -74,8 +74,7 @@ Result<std::unique_ptr<DraftLearner>> DraftLearner::Make(LoadedModel* target, Dr
   std::error_code error;
   fs::create_directories(Candidates(options.folder), error);
   if (error) {
-    return InvalidInput(
-        fmt::format("{} cannot be made: {}", Candidates(options.folder).string(), error.message()));
+    return Invalid("{} cannot be made: {}", Candidates(options.folder).string(), error.message());
   }
   return learner;
 }
@@ -245,11 +244,10 @@ void DraftLearner::Decide(const std::string& candidate, bool kept, DraftScore ot
     report_.candidate = in_use_;
     report_.tokens_per_round = (kept ? other : in_use).tokens_per_round();
   }
-  Log(
-      fmt::format("draft {}: {:.3f} tokens a round on {} texts held back, {:.3f} with the one "
-                  "before: {}",
-                  candidate, other.tokens_per_round(), texts, in_use.tokens_per_round(),
-                  kept ? "now in use" : "not used"));
+  Log(fmt::format(
+      "draft {}: {:.3f} tokens a round on {} texts held back, {:.3f} with the one before: {}",
+      candidate, other.tokens_per_round(), texts, in_use.tokens_per_round(),
+      kept ? "now in use" : "not used"));
   const Json verdict = {{"candidate", candidate},
                         {"kept", kept},
                         {"tokens_per_round", other.tokens_per_round()},

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <utility>
 
 #include "core/draft/registry.h"
 #include "core/sampling/history.h"

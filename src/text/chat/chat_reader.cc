@@ -4,12 +4,7 @@
 #include <utility>
 
 #include "foretoken/chat_format.h"
-#include "text/chat/call_reader.h"
-#include "text/chat/gemma_call_reader.h"
-#include "text/chat/harmony_reader.h"
-#include "text/chat/json_call_reader.h"
-#include "text/chat/tag_call_reader.h"
-#include "text/chat/text_kinds.h"
+#include "text/chat/call_readers.h"
 
 namespace foretoken {
 namespace {

@@ -1,10 +1,9 @@
-#include "text/chat/gemma_call_reader.h"
+#include "text/chat/call_readers.h"
 
 #include <utility>
 
 #include "json/json.h"
 #include "json/json_events.h"
-#include "text/chat/text_kinds.h"
 
 namespace foretoken {
 namespace {

@@ -1,4 +1,4 @@
-#include "text/chat/harmony_reader.h"
+#include "text/chat/call_readers.h"
 
 #include <algorithm>
 #include <array>

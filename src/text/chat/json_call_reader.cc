@@ -1,10 +1,9 @@
-#include "text/chat/json_call_reader.h"
+#include "text/chat/call_readers.h"
 
 #include <optional>
 #include <utility>
 
 #include "json/json.h"
-#include "text/chat/text_kinds.h"
 
 namespace foretoken {
 namespace {

@@ -1,10 +1,9 @@
-#include "text/chat/tag_call_reader.h"
+#include "text/chat/call_readers.h"
 
 #include <algorithm>
 
 #include "json/json.h"
 #include "json/json_events.h"
-#include "text/chat/text_kinds.h"
 
 namespace foretoken {
 namespace {

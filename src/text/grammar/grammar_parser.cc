@@ -71,7 +71,7 @@ class Parser {
       column = c == '\n' ? 1 : column + (continues ? 0 : 1);
       line += c == '\n' ? 1 : 0;
     }
-    error_ = InvalidInput(fmt::format("grammar, line {}, column {}: {}", line, column, what));
+    error_ = Invalid("grammar, line {}, column {}: {}", line, column, what);
     return {};
   }
   Failure Fail(const std::string& what) { return FailAt(at_, what); }
@@ -399,8 +399,8 @@ class Parser {
 
 Result<Grammar> ParseGrammar(std::string_view text) {
   if (text.size() > kMaxGrammarBytes) {
-    return InvalidInput(fmt::format("the grammar has {} bytes; at most {} are allowed", text.size(),
-                                    kMaxGrammarBytes));
+    return Invalid("the grammar has {} bytes; at most {} are allowed", text.size(),
+                   kMaxGrammarBytes);
   }
   return Parser(text).Parse();
 }

@@ -30,14 +30,13 @@ Result<Found> FindCached(const ModelName& name, const CachedModel& model) {
   const std::optional<std::string> commit = model.CommitOf(name.revision());
   const CachedRevision revision = commit ? model.Revision(*commit) : CachedRevision();
   if (revision.files.empty()) {
-    return InvalidInput(fmt::format("the cache has nothing of {}", name.Text()));
+    return Invalid("the cache has nothing of {}", name.Text());
   }
   std::vector<std::string> paths;
   for (const CachedFile& file : revision.files) paths.push_back(file.path);
   const Result<ModelFiles> files = ChooseFiles(paths, name);
   if (!files.ok()) {
-    return InvalidInput(
-        fmt::format("the cache has not all of {}: by it, {}", name.Text(), files.error().message));
+    return Invalid("the cache has not all of {}: by it, {}", name.Text(), files.error().message);
   }
   const fs::path snapshot = model.Snapshot(*commit);
   return Found{files->entry.empty() ? snapshot : snapshot / files->entry, files->certain};
@@ -116,8 +115,7 @@ Result<fs::path> FetchModel(const ModelName& name, const CachedModel& model,
 
 Result<fs::path> CachedOnly(const Result<Found>& cached) {
   if (cached.ok()) return cached->path;
-  return InvalidInput(
-      fmt::format("{}, and HF_HUB_OFFLINE forbids to fetch it", cached.error().message));
+  return Invalid("{}, and HF_HUB_OFFLINE forbids to fetch it", cached.error().message);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 #include <vector>
 
 namespace foretoken {
@@ -65,10 +64,10 @@ Status HubClient::AskForContents(std::span<HubFile> files, const std::string& co
   for (std::size_t i = 0; i < unknown.size(); ++i) {
     const Fetch& said = fetches[i];
     if (!said.told_size || (!IsSha256(said.etag) && !IsCommit(said.etag))) {
-      return InvalidInput(fmt::format(
+      return Invalid(
           "{} says neither in its listing nor of the file what hash it must have, so it cannot be "
           "checked: HF_ENDPOINT names another hub",
-          said.url));
+          said.url);
     }
     unknown[i]->hash = said.etag;
     unknown[i]->size = *said.told_size;
@@ -89,7 +88,7 @@ Result<HubListing> HubClient::List() {
               },
               .take = [&](std::string_view bytes) -> Status {
                 if (text.size() + bytes.size() > kMostBytes) {
-                  return InvalidInput(fmt::format("{} answers without an end", url));
+                  return Invalid("{} answers without an end", url);
                 }
                 text += bytes;
                 return {};

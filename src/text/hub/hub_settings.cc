@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <initializer_list>
-#include <optional>
 #include <string_view>
 
 #include "base/files/read_file.h"
@@ -63,9 +62,9 @@ Result<std::string> ReadEndpoint(const Variables& variables) {
   const bool known = endpoint.starts_with("https://") || endpoint.starts_with("http://");
   const bool clean = endpoint.find_first_of(" \t\r\n?#@") == std::string::npos;
   if (!known || !clean || endpoint.size() <= host + 3) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "HF_ENDPOINT is '{}', but must be the address of a hub, like https://hub.example.com",
-        Printable(endpoint)));
+        Printable(endpoint));
   }
   return endpoint;
 }
@@ -75,10 +74,7 @@ Result<std::string> CleanToken(std::string_view text, std::string_view whence) {
   if (std::ranges::all_of(token, [](char c) { return c > ' ' && c <= '~'; })) {
     return std::string(token);
   }
-  return InvalidInput(
-      fmt::format("the token in {} has spaces or other characters within that no "
-                  "token has",
-                  whence));
+  return Invalid("the token in {} has spaces or other characters within that no token has", whence);
 }
 
 Result<std::string> ReadToken(const Variables& variables, const fs::path& home) {
@@ -122,10 +118,9 @@ Result<HubSettings> ReadHubSettings(const char* const* entries) {
   const std::string timeout = variables.Get({"HF_HUB_DOWNLOAD_TIMEOUT"});
   int seconds = 0;
   if (!timeout.empty() && (!ParseNumber(timeout, &seconds) || seconds < 1 || seconds > 86'400)) {
-    return InvalidInput(
-        fmt::format("HF_HUB_DOWNLOAD_TIMEOUT is '{}', but must be a number of seconds from 1 to "
-                    "86400",
-                    Printable(timeout)));
+    return Invalid(
+        "HF_HUB_DOWNLOAD_TIMEOUT is '{}', but must be a number of seconds from 1 to 86400",
+        Printable(timeout));
   }
   if (!timeout.empty()) settings.timeout = std::chrono::seconds(seconds);
   return settings;

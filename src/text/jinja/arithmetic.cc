@@ -1,9 +1,5 @@
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstdint>
-#include <limits>
-#include <optional>
 
 #include "text/jinja/builtins/format.h"
 #include "text/jinja/builtins/text_operations.h"
@@ -129,11 +125,10 @@ bool IsPlainList(const Value& value) {
 Value Mismatch(Workspace* workspace, Operator operation, const Value& left, const Value& right) {
   for (const Value* side : {&left, &right}) {
     const std::string* name = side->UndefinedName();
-    if (name != nullptr) return workspace->Fail(fmt::format("'{}' is not defined", *name));
+    if (name != nullptr) return workspace->Fail("'{}' is not defined", *name);
   }
-  return workspace->Fail(fmt::format("a {} and a {} cannot be joined by {}", left.TypeName(),
-                                     right.TypeName(),
-                                     kNames[static_cast<std::size_t>(operation)]));
+  return workspace->Fail("a {} and a {} cannot be joined by {}", left.TypeName(), right.TypeName(),
+                         kNames[static_cast<std::size_t>(operation)]);
 }
 
 }  // namespace
@@ -155,9 +150,7 @@ Value Calculate(Workspace* workspace, Operator operation, const Value& left, con
     return JoinLists(workspace, *left.AsList(), *right.AsList());
   }
   if (operation == Operator::kMultiply) {
-    if ((left.IsString() || IsPlainList(left)) && b.has_value()) {
-      return Repeat(workspace, left, *b);
-    }
+    if ((left.IsString() || IsPlainList(left)) && b.has_value()) return Repeat(workspace, left, *b);
     if ((right.IsString() || IsPlainList(right)) && a.has_value()) {
       return Repeat(workspace, right, *a);
     }
@@ -170,7 +163,7 @@ Value Negate(Workspace* workspace, const Value& value) {
   if (const auto integer = value.Integer()) {
     return WithIntegers(workspace, Operator::kSubtract, 0, *integer);
   }
-  return workspace->Fail(fmt::format("a {} has no sign", value.TypeName()));
+  return workspace->Fail("a {} has no sign", value.TypeName());
 }
 
 }  // namespace foretoken::jinja

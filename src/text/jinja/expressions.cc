@@ -1,10 +1,7 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "text/jinja/builtins/functions.h"
-#include "text/jinja/builtins/methods.h"
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/interpreter.h"
 #include "text/jinja/operations.h"
 #include "text/jinja/python_text.h"
@@ -111,8 +108,7 @@ Value Interpreter::Of(const CallExpression& form, Scope* scope) {
     }
     const Value callee = GetAttribute(workspace_, object, attribute->name);
     if (callee.IsUndefined() && workspace_->ok()) {
-      return workspace_->Fail(
-          fmt::format("a {} has no method '{}'", object.TypeName(), *attribute->name));
+      return workspace_->Fail("a {} has no method '{}'", object.TypeName(), *attribute->name);
     }
     return Call(callee, ArgumentsOf(form.arguments, scope));
   }
@@ -127,12 +123,12 @@ Value Interpreter::Call(const Value& callee, Arguments arguments) {
   if (Loop* loop = callee.AsLoop()) return CallLoop(loop, arguments);
   if (const Method* method = callee.AsMethod()) {
     if (method->body != nullptr) return method->body(workspace_, method->self, &arguments);
-    return workspace_->Fail(fmt::format("the method '{}' of a {} is not known here", method->name,
-                                        method->self.TypeName()));
+    return workspace_->Fail("the method '{}' of a {} is not known here", method->name,
+                            method->self.TypeName());
   }
   const std::string* name = callee.UndefinedName();
-  if (name != nullptr) return workspace_->Fail(fmt::format("there is no function '{}'", *name));
-  return workspace_->Fail(fmt::format("a {} cannot be called", callee.TypeName()));
+  if (name != nullptr) return workspace_->Fail("there is no function '{}'", *name);
+  return workspace_->Fail("a {} cannot be called", callee.TypeName());
 }
 
 void Interpreter::BindParameters(const Macro& macro, Arguments* arguments, Scope* scope) {
@@ -179,8 +175,7 @@ void Interpreter::BindRest(const Macro& macro, std::size_t taken, Arguments* arg
     }
     scope->Set(code.extra_named, rest);
   } else if (!named.empty()) {
-    workspace_->Fail(
-        fmt::format("the macro '{}' has no parameter '{}'", code.name, named.front().first));
+    workspace_->Fail("the macro '{}' has no parameter '{}'", code.name, named.front().first);
   }
   if (code.extra_positional != nullptr) {
     List* rest = workspace_->NewList(List::Kind::kTuple);
@@ -189,8 +184,8 @@ void Interpreter::BindRest(const Macro& macro, std::size_t taken, Arguments* arg
     }
     scope->Set(code.extra_positional, rest);
   } else if (taken < arguments->positional.size()) {
-    workspace_->Fail(fmt::format("the macro '{}' takes at most {} arguments, not {}", code.name,
-                                 taken, arguments->positional.size()));
+    workspace_->Fail("the macro '{}' takes at most {} arguments, not {}", code.name, taken,
+                     arguments->positional.size());
   }
 }
 
@@ -243,7 +238,7 @@ Value Interpreter::Filtered(const FilterExpression& form, const Value* text, Sco
     input = Evaluate(form.input, scope);
   }
   if (form.body == nullptr) {
-    return workspace_->Fail(fmt::format("there is no filter '{}'", form.name));
+    return workspace_->Fail("there is no filter '{}'", form.name);
   }
   Arguments arguments = ArgumentsOf(form.arguments, scope);
   return workspace_->ok() ? form.body(workspace_, input, &arguments) : Value();
@@ -252,7 +247,7 @@ Value Interpreter::Filtered(const FilterExpression& form, const Value* text, Sco
 Value Interpreter::Of(const TestExpression& form, Scope* scope) {
   const Value input = Evaluate(form.input, scope);
   if (form.body == nullptr) {
-    return workspace_->Fail(fmt::format("there is no test '{}'", form.name));
+    return workspace_->Fail("there is no test '{}'", form.name);
   }
   Arguments arguments = ArgumentsOf(form.arguments, scope);
   return workspace_->ok() && form.body(workspace_, input, &arguments);
@@ -265,7 +260,7 @@ Value Interpreter::Of(const UnaryExpression& form, Scope* scope) {
   if (form.kind == UnaryExpression::Kind::kNegative) return Negate(workspace_, operand);
   if (const auto integer = operand.Integer()) return *integer;
   if (operand.AsFloat() != nullptr) return operand;
-  return workspace_->Fail(fmt::format("a {} has no sign", operand.TypeName()));
+  return workspace_->Fail("a {} has no sign", operand.TypeName());
 }
 
 Value Interpreter::Of(const BinaryExpression& form, Scope* scope) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text/utf8.h"
-#include "text/jinja/builtins/methods.h"
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/letters.h"
 
 namespace foretoken::jinja {
@@ -15,8 +15,7 @@ constexpr int kDeepestCompared = 100;
 
 bool TooDeep(Workspace* workspace, int depth) {
   if (depth <= kDeepestCompared) return !workspace->Step();
-  workspace->Fail(
-      fmt::format("lists within more than {} others cannot be compared", kDeepestCompared));
+  workspace->Fail("lists within more than {} others cannot be compared", kDeepestCompared);
   return true;
 }
 
@@ -85,8 +84,7 @@ bool LessAt(Workspace* workspace, const Value& left, const Value& right, int dep
     }
     return list->items.size() < other->items.size();
   }
-  workspace->Fail(
-      fmt::format("there is no order between a {} and a {}", left.TypeName(), right.TypeName()));
+  workspace->Fail("there is no order between a {} and a {}", left.TypeName(), right.TypeName());
   return false;
 }
 
@@ -143,7 +141,7 @@ std::optional<Range> RangeOf(Workspace* workspace, const Value& start, const Val
                              const Value& step, std::size_t size) {
   for (const Value* bound : {&start, &stop, &step}) {
     if (bound->IsNone() || bound->Integer().has_value()) continue;
-    workspace->Fail(fmt::format("a slice needs integers, not a {}", bound->TypeName()));
+    workspace->Fail("a slice needs integers, not a {}", bound->TypeName());
     return std::nullopt;
   }
   const auto count = static_cast<std::int64_t>(size);
@@ -225,7 +223,7 @@ bool Contains(Workspace* workspace, const Value& container, const Value& item) {
       workspace->StepOver(text->size());
       return text->bytes().find(part->bytes()) != std::string::npos;
     }
-    workspace->Fail(fmt::format("what is in a string is a string, not a {}", item.TypeName()));
+    workspace->Fail("what is in a string is a string, not a {}", item.TypeName());
     return false;
   }
   if (const Dict* dict = container.AsDict()) {
@@ -286,7 +284,7 @@ bool Iterate(Workspace* workspace, const Value& value, std::vector<Value>* items
   }
   List* list = value.AsList();
   if (list == nullptr) {
-    workspace->Fail(fmt::format("there is no loop over a {}", value.TypeName()));
+    workspace->Fail("there is no loop over a {}", value.TypeName());
     return false;
   }
   if (!workspace->Step(list->items.size())) return false;
@@ -309,8 +307,8 @@ List* ListOf(Workspace* workspace, const Value& value, List::Kind kind) {
 Value GetItem(Workspace* workspace, const Value& object, const Value& key) {
   if (object.IsUndefined()) {
     const std::string* name = object.UndefinedName();
-    return workspace->Fail(fmt::format("{} is not defined, so nothing can be taken from it",
-                                       name == nullptr ? "a value" : fmt::format("'{}'", *name)));
+    return workspace->Fail("{} is not defined, so nothing can be taken from it",
+                           name == nullptr ? "a value" : fmt::format("'{}'", *name));
   }
   if (const Dict* dict = object.AsDict()) {
     const auto text = KeyOf(key);

@@ -71,8 +71,8 @@ bool AppendDict(const Dict& dict, TextBuilder* builder, int depth) {
 
 bool AppendReprAt(const Value& value, TextBuilder* builder, int depth) {
   if (depth > kDeepestPrinted) {
-    builder->workspace()->Fail(
-        fmt::format("lists within more than {} others cannot be printed", kDeepestPrinted));
+    builder->workspace()->Fail("lists within more than {} others cannot be printed",
+                               kDeepestPrinted);
     return false;
   }
   if (value.IsUndefined()) return builder->Append("Undefined");
@@ -86,8 +86,8 @@ bool AppendReprAt(const Value& value, TextBuilder* builder, int depth) {
   if (list != nullptr && (list->kind == List::Kind::kList || list->kind == List::Kind::kTuple)) {
     return AppendList(*list, builder, depth + 1);
   }
-  builder->workspace()->Fail(fmt::format("a {} has no text{}", value.TypeName(),
-                                         list != nullptr ? "; the filter list gives it one" : ""));
+  builder->workspace()->Fail("a {} has no text{}", value.TypeName(),
+                             list != nullptr ? "; the filter list gives it one" : "");
   return false;
 }
 

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "text/jinja/interpreter.h"
@@ -37,7 +35,7 @@ void Interpreter::Print(const Value& value) {
   AppendStr(value, out_);
   const std::size_t most = workspace_->limits().output;
   if (out_->text().size() > most) {
-    workspace_->Fail(fmt::format("the text has more than {} bytes, which is the limit", most));
+    workspace_->Fail("the text has more than {} bytes, which is the limit", most);
   }
 }
 
@@ -124,8 +122,7 @@ void Interpreter::Assign(const Target& target, const Value& value, Scope* scope)
   if (target.name != nullptr) {
     Namespace* names = Of(NameExpression{target.name}, scope).AsNamespace();
     if (names == nullptr) {
-      workspace_->Fail(
-          fmt::format("'{}' is no namespace, so nothing in it can be set", *target.name));
+      workspace_->Fail("'{}' is no namespace, so nothing in it can be set", *target.name);
     } else if (workspace_->Spend(sizeof(Value))) {
       names->Set(target.attribute, value);
     }
@@ -134,8 +131,7 @@ void Interpreter::Assign(const Target& target, const Value& value, Scope* scope)
   std::vector<Value> items;
   if (!Iterate(workspace_, value, &items)) return;
   if (items.size() != target.parts.size()) {
-    workspace_->Fail(
-        fmt::format("{} values cannot be given to {} names", items.size(), target.parts.size()));
+    workspace_->Fail("{} values cannot be given to {} names", items.size(), target.parts.size());
     return;
   }
   for (std::size_t i = 0; i < items.size(); ++i) Assign(target.parts[i], items[i], scope);

@@ -1,7 +1,5 @@
 #include "text/jinja/template.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "text/jinja/interpreter.h"
@@ -19,8 +17,7 @@ Template::~Template() = default;
 Result<Template> Template::Parse(std::string_view source) {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   if (source.size() > kMost) {
-    return InvalidInput(
-        fmt::format("the template has {} bytes; at most {} are allowed", source.size(), kMost));
+    return Invalid("the template has {} bytes; at most {} are allowed", source.size(), kMost);
   }
   FT_ASSIGN_OR_RETURN(std::unique_ptr<const SyntaxTree> tree, ParseTemplate(source));
   return Template(std::move(tree));

@@ -1,14 +1,12 @@
 #include "text/jinja/workspace.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 namespace foretoken::jinja {
 
 Undefined Workspace::Fail(std::string message) {
   if (status_.ok()) {
-    status_ = InvalidInput(fmt::format("line {} of the template: {}", line_, message));
+    status_ = Invalid("line {} of the template: {}", line_, message);
   }
   return {};
 }
@@ -17,7 +15,7 @@ bool Workspace::Step(std::size_t count) {
   if (!ok()) return false;
   steps_ += count;
   if (steps_ <= limits_.steps) return true;
-  Fail(fmt::format("the rendering takes more than {} steps, which is the limit", limits_.steps));
+  Fail("the rendering takes more than {} steps, which is the limit", limits_.steps);
   return false;
 }
 
@@ -27,7 +25,7 @@ bool Workspace::Spend(std::size_t bytes) {
     used_ += bytes;
     return StepOver(bytes);
   }
-  Fail(fmt::format("the values take more than {} bytes, which is the limit", limits_.memory));
+  Fail("the values take more than {} bytes, which is the limit", limits_.memory);
   return false;
 }
 
@@ -35,8 +33,7 @@ bool Workspace::Enter() {
   ++depth_;
   if (!Step()) return false;
   if (depth_ <= limits_.depth) return true;
-  Fail(
-      fmt::format("more than {} evaluations within each other, which is the limit", limits_.depth));
+  Fail("more than {} evaluations within each other, which is the limit", limits_.depth);
   return false;
 }
 
@@ -68,7 +65,7 @@ Dict* Workspace::NewDict() {
 bool Workspace::Set(Dict* dict, Value key, Value value) {
   std::optional<std::string> text = KeyOf(key);
   if (!text.has_value()) {
-    Fail(fmt::format("a {} cannot be the key of a dict", key.TypeName()));
+    Fail("a {} cannot be the key of a dict", key.TypeName());
     return false;
   }
   if (!Spend(4 * sizeof(Value) + kObject + text->size())) return false;

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstddef>
 #include <ctime>
 #include <deque>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -36,6 +37,10 @@ class Workspace {
   const Status& status() const { return status_; }
   /// Keeps the first error with the line. Returns what a failed evaluation gives.
   Undefined Fail(std::string message);
+  template <typename Arg, typename... Args>
+  Undefined Fail(fmt::format_string<Arg, Args...> format, Arg&& arg, Args&&... args) {
+    return Fail(fmt::format(format, std::forward<Arg>(arg), std::forward<Args>(args)...));
+  }
 
   /// The line of the template that errors name.
   int line() const { return line_; }

@@ -44,9 +44,7 @@ class Checker {
   }
 
  private:
-  Error Bad(std::string_view what) const {
-    return InvalidInput(fmt::format("{}: {}.", where_, what));
-  }
+  Error Bad(std::string_view what) const { return Invalid("{}: {}.", where_, what); }
 
   Status CheckTokens() const {
     std::size_t bytes = 0;
@@ -61,10 +59,9 @@ class Checker {
       const bool added =
           type == EmbeddedVocabulary::kControl || type == EmbeddedVocabulary::kUserDefined;
       if (added && token.size() > AddedTokens::kMaxLength) {
-        return Bad(
-            fmt::format("token {} has {} bytes; at most {} are accepted in tokens that are "
-                        "recognised in texts",
-                        id, token.size(), AddedTokens::kMaxLength));
+        return Bad(fmt::format(
+            "token {} has {} bytes; at most {} are accepted in tokens that are recognised in texts",
+            id, token.size(), AddedTokens::kMaxLength));
       }
       bytes += token.size();
     }
@@ -155,10 +152,10 @@ Result<std::unique_ptr<Tokenizer>> TokenizerFromEmbedded(const EmbeddedVocabular
   if (vocabulary.model == "llama") return LoadEmbeddedSentencePiece(vocabulary, where, config);
   if (vocabulary.model == "gpt2") return LoadEmbeddedBpe(vocabulary, where, config);
   if (vocabulary.model == "gemma4") return LoadEmbeddedCharacterBpe(vocabulary, where, config);
-  return InvalidInput(fmt::format(
+  return Invalid(
       "{}: the tokenizer is of the kind '{}'; supported are llama (SentencePiece), gpt2 "
       "(byte-level BPE) and gemma4 (BPE of characters).",
-      where, Printable(vocabulary.model)));
+      where, Printable(vocabulary.model));
 }
 
 }  // namespace foretoken

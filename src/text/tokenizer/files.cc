@@ -15,20 +15,18 @@ bool FileExists(const std::filesystem::path& path) {
 Result<std::string> ReadTokenizerFile(const std::filesystem::path& path, std::size_t limit) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    return InvalidInput(fmt::format("{} is not a readable file.", path.string()));
+    return Invalid("{} is not a readable file.", path.string());
   }
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) {
-    return InvalidInput(fmt::format("{} cannot be read: {}.", path.string(), error.message()));
+    return Invalid("{} cannot be read: {}.", path.string(), error.message());
   }
   if (size > limit) {
-    return InvalidInput(
-        fmt::format("{} has {} bytes; at most {} are accepted.", path.string(), size, limit));
+    return Invalid("{} has {} bytes; at most {} are accepted.", path.string(), size, limit);
   }
   Result<std::string> content = ReadFile(path, limit);
   if (content.ok()) return content;
-  return InvalidInput(
-      fmt::format("{} cannot be read: {}.", path.string(), content.error().message));
+  return Invalid("{} cannot be read: {}.", path.string(), content.error().message);
 }
 
 }  // namespace foretoken

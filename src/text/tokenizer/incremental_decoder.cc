@@ -1,5 +1,4 @@
 #include "base/text/utf8.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace foretoken {
 

@@ -12,7 +12,7 @@ namespace foretoken {
 Result<std::unique_ptr<Tokenizer>> LoadTokenizerFolder(const std::filesystem::path& directory) {
   std::error_code error;
   if (!std::filesystem::is_directory(directory, error)) {
-    return InvalidInput(fmt::format("{} is not a readable directory.", directory.string()));
+    return Invalid("{} is not a readable directory.", directory.string());
   }
   FT_ASSIGN_OR_RETURN(const TokenizerConfig config, ReadTokenizerConfig(directory));
 
@@ -35,10 +35,10 @@ Result<std::unique_ptr<Tokenizer>> LoadTokenizerFolder(const std::filesystem::pa
     return LoadVocabularyAndMerges(directory, config);
   }
   if (ranks) return ParseTiktokenRanks(model_bytes, model.string(), config);
-  return InvalidInput(
-      fmt::format("{} holds no tokenizer: it needs tokenizer.json (BPE), "
-                  "tokenizer.model (SentencePiece) or vocab.json with merges.txt.",
-                  directory.string()));
+  return Invalid(
+      "{} holds no tokenizer: it needs tokenizer.json (BPE), tokenizer.model (SentencePiece) or "
+      "vocab.json with merges.txt.",
+      directory.string());
 }
 
 namespace {
@@ -48,10 +48,10 @@ Status CheckExtraTokens(const Tokenizer& tokenizer, int common, std::string_view
                         std::string_view other) {
   for (Token id = common; id < tokenizer.vocabulary(); ++id) {
     if (!tokenizer.IsSpecial(id) && !tokenizer.TokenName(id).empty()) {
-      return InvalidInput(
-          fmt::format("The vocabularies of target and draft differ first at token {}: the {} "
-                      "spells it '{}', the {} has only {} tokens.",
-                      id, who, tokenizer.TokenName(id), other, common));
+      return Invalid(
+          "The vocabularies of target and draft differ first at token {}: the {} spells it '{}', "
+          "the {} has only {} tokens.",
+          id, who, tokenizer.TokenName(id), other, common);
     }
   }
   return {};
@@ -69,18 +69,18 @@ Status CheckSameVocabulary(const Tokenizer& target, const Tokenizer& draft) {
   const int common = std::min(target.vocabulary(), draft.vocabulary());
   for (Token id = 0; id < common; ++id) {
     if (target.TokenName(id) != draft.TokenName(id)) {
-      return InvalidInput(
-          fmt::format("The vocabularies of target and draft differ first at token {}: the target "
-                      "spells it '{}', the draft '{}'. The draft must use the target's tokenizer.",
-                      id, target.TokenName(id), draft.TokenName(id)));
+      return Invalid(
+          "The vocabularies of target and draft differ first at token {}: the target spells it "
+          "'{}', the draft '{}'. The draft must use the target's tokenizer.",
+          id, target.TokenName(id), draft.TokenName(id));
     }
     if (target.IsSpecial(id) != draft.IsSpecial(id) && !IsBracketed(target.TokenName(id))) {
       const bool target_special = target.IsSpecial(id);
-      return InvalidInput(
-          fmt::format("The vocabularies of target and draft differ first at token {}, '{}': it is "
-                      "special for the {} and ordinary text for the {}.",
-                      id, target.TokenName(id), target_special ? "target" : "draft",
-                      target_special ? "draft" : "target"));
+      return Invalid(
+          "The vocabularies of target and draft differ first at token {}, '{}': it is special for "
+          "the {} and ordinary text for the {}.",
+          id, target.TokenName(id), target_special ? "target" : "draft",
+          target_special ? "draft" : "target");
     }
   }
   FT_RETURN_IF_ERROR(CheckExtraTokens(target, common, "target", "draft"));

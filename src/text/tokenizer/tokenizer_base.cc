@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text/utf8.h"
 
@@ -35,16 +34,15 @@ TokenizerBase::TokenizerBase(Vocabulary vocabulary)
 std::vector<std::string> TokenizerBase::notes() const {
   std::vector<std::string> notes = vocabulary_.notes;
   if (const auto& spare = vocabulary_.spare; !spare.empty()) {
-    notes.push_back(fmt::format(
-        "tokens that are spelled as others are, so that no text is made of them: {} ('{}', token "
-        "{}, first)",
-        spare.size(), Shortened(TokenName(spare.front())), spare.front()));
+    notes.push_back(
+        fmt::format("tokens that are spelled as others are, so that no text is made of them: {} "
+                    "('{}', token {}, first)",
+                    spare.size(), Shortened(TokenName(spare.front())), spare.front()));
   }
   if (const auto& empty = vocabulary_.empty; !empty.empty()) {
-    notes.push_back(
-        fmt::format("tokens that have no spelling, so that they stand for no text: {} "
-                    "(token {} first)",
-                    empty.size(), empty.front()));
+    notes.push_back(fmt::format(
+        "tokens that have no spelling, so that they stand for no text: {} (token {} first)",
+        empty.size(), empty.front()));
   }
   return notes;
 }
@@ -52,7 +50,7 @@ std::vector<std::string> TokenizerBase::notes() const {
 Result<ChatTemplate> TokenizerBase::ParseChatTemplate(std::string_view jinja) const {
   Result<ChatTemplate> parsed = ChatTemplate::Parse(jinja, vocabulary_.marks);
   if (parsed.ok()) return parsed;
-  return InvalidInput(fmt::format("the chat template cannot be read: {}", parsed.error().message));
+  return Invalid("the chat template cannot be read: {}", parsed.error().message);
 }
 
 void TokenizerBase::UseOwnChatTemplates() {

@@ -16,7 +16,7 @@ Result<Json> ReadObject(const std::filesystem::path& path) {
   FT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerFile(path, kMaxConfigFile));
   Json json = Json::Parse(text);
   if (!json.is_object()) {
-    return InvalidInput(fmt::format("{} is not a JSON object.", path.string()));
+    return Invalid("{} is not a JSON object.", path.string());
   }
   return json;
 }
@@ -50,12 +50,12 @@ void ReadSpecialTokens(const Json& object, TokenizerConfig* config) {
 
 Status CheckAdded(const AddedToken& token, const std::filesystem::path& path) {
   if (token.id < 0 || static_cast<std::size_t>(token.id) >= kMaxTokens) {
-    return InvalidInput(fmt::format("{}: the added token '{}' has no id between 0 and {}.",
-                                    path.string(), token.content, kMaxTokens - 1));
+    return Invalid("{}: the added token '{}' has no id between 0 and {}.", path.string(),
+                   token.content, kMaxTokens - 1);
   }
   if (token.content.empty() || token.content.size() > AddedTokens::kMaxLength) {
-    return InvalidInput(fmt::format("{}: the added token with id {} must have 1 to {} bytes.",
-                                    path.string(), token.id, AddedTokens::kMaxLength));
+    return Invalid("{}: the added token with id {} must have 1 to {} bytes.", path.string(),
+                   token.id, AddedTokens::kMaxLength);
   }
   return {};
 }

@@ -46,8 +46,8 @@ class FolderReader {
 
  private:
   Error Cannot(std::string_view why) const {
-    return InvalidInput(fmt::format("{}: its tokenizer cannot be written into a GGUF file: {}",
-                                    folder_.string(), why));
+    return Invalid("{}: its tokenizer cannot be written into a GGUF file: {}", folder_.string(),
+                   why);
   }
 
   Status ReadPieces(const std::string& file) {

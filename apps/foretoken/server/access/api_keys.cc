@@ -43,8 +43,7 @@ Status ReadNamespaces(std::string_view list, std::vector<std::string>* namespace
   }
   if (!namespaces->empty() && !list.ends_with(',')) return {};
   return InvalidInput(
-      "'namespaces=' goes on with names that commas separate, as in "
-      "namespaces=alice,team");
+      "'namespaces=' goes on with names that commas separate, as in namespaces=alice,team");
 }
 
 Status ReadLimit(std::string_view text, int* limit) {
@@ -75,11 +74,10 @@ Result<ApiKey> ReadKey(std::vector<std::string> words, std::size_t number) {
   }
   const Status own = DatastoreFolder::CheckNamespace(key.namespaces.front());
   if (own.ok()) return key;
-  return InvalidInput(
-      fmt::format("no namespace can be called '{}' (1 to 64 letters, digits, '-' "
-                  "and '_', and not 'shared'): say with namespaces=a,b which are "
-                  "this key's",
-                  Shortened(key.name, 40)));
+  return Invalid(
+      "no namespace can be called '{}' (1 to 64 letters, digits, '-' and '_', and not 'shared'): "
+      "say with namespaces=a,b which are this key's",
+      Shortened(key.name, 40));
 }
 
 }  // namespace
@@ -101,8 +99,7 @@ Result<ApiKey> ApiKeys::Make(std::string name, const std::string& key) {
 Result<ApiKeys> ApiKeys::Read(const std::string& path) {
   const Result<std::string> text = ReadText(path, kMaxFileBytes);
   if (!text.ok()) {
-    return InvalidInput(
-        fmt::format("cannot read an API key from '{}': {}", path, text.error().message));
+    return Invalid("cannot read an API key from '{}': {}", path, text.error().message);
   }
   ApiKeys keys;
   std::istringstream lines(*text);
@@ -113,11 +110,11 @@ Result<ApiKeys> ApiKeys::Read(const std::string& path) {
     if (words.empty() || words.front().starts_with('#')) continue;
     const Result<ApiKey> made = ReadKey(std::move(words), keys.keys_.size() + 1);
     if (!made.ok()) {
-      return InvalidInput(fmt::format("line {} of '{}': {}", number, path, made.error().message));
+      return Invalid("line {} of '{}': {}", number, path, made.error().message);
     }
     keys.Add(*made);
   }
-  if (keys.empty()) return InvalidInput(fmt::format("there is no API key in '{}'", path));
+  if (keys.empty()) return Invalid("there is no API key in '{}'", path);
   return keys;
 }
 

@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "apps/foretoken/server/api/burst.h"
 #include "base/result.h"

@@ -78,20 +78,17 @@ Result<Json> ParseJson(std::string_view text) {
   Complaint complaint;
   // The library takes a NUL for the end of the text, and what follows for nothing.
   const std::size_t nul = text.find('\0');
-  if (nul == std::string_view::npos && ReadJsonEvents(text, &complaint)) {
-    return Json::Parse(text);
-  }
+  if (nul == std::string_view::npos && ReadJsonEvents(text, &complaint)) return Json::Parse(text);
   if (nul != std::string_view::npos) complaint.position = nul + 1;
   if (complaint.too_deep) {
-    return InvalidInput(
-        fmt::format("the body nests JSON deeper than {} levels; flatten it", kMaxJsonDepth));
+    return Invalid("the body nests JSON deeper than {} levels; flatten it", kMaxJsonDepth);
   }
   if (complaint.repeated.has_value()) {
-    return InvalidInput(fmt::format("the body has '{}' twice in one object; give it once",
-                                    Shortened(*complaint.repeated)));
+    return Invalid("the body has '{}' twice in one object; give it once",
+                   Shortened(*complaint.repeated));
   }
-  return InvalidInput(fmt::format("the body is not valid JSON (in UTF-8): it goes wrong at byte {}",
-                                  complaint.position));
+  return Invalid("the body is not valid JSON (in UTF-8): it goes wrong at byte {}",
+                 complaint.position);
 }
 
 FieldReader::FieldReader(const Json& object, std::string name, Status* error,

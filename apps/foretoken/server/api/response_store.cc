@@ -1,9 +1,5 @@
 #include "apps/foretoken/server/api/response_store.h"
 
-#include <algorithm>
-#include <iterator>
-#include <utility>
-
 namespace foretoken::server {
 namespace {
 

@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "apps/foretoken/server/api/api_json.h"
 #include "apps/foretoken/server/api/request_fields.h"
 #include "base/numbers/sha256.h"
 #include "base/text/utf8.h"

@@ -1,4 +1,4 @@
-#include "apps/foretoken/server/doors/anthropic.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <fmt/core.h>
 
@@ -9,7 +9,6 @@
 
 #include "apps/foretoken/server/api/request_fields.h"
 #include "apps/foretoken/server/api/tool_fields.h"
-#include "apps/foretoken/server/doors/anthropic_replies.h"
 #include "json/json.h"
 
 namespace foretoken::server {
@@ -214,9 +213,7 @@ void ReadSystem(FieldReader* body, std::vector<ChatMessage>* messages) {
   const Json* system = body->Find("system");
   if (system == nullptr) return;
   std::string text;
-  if (!system->is_array()) {
-    ReadTextField(body, "system", kTextParts, &text);
-  }
+  if (!system->is_array()) ReadTextField(body, "system", kTextParts, &text);
   for (std::size_t i = 0; system->is_array() && i < system->size() && body->ok(); ++i) {
     const std::optional<std::string> block = TextOfPart((*system)[i], kTextParts);
     if (!block.has_value()) {

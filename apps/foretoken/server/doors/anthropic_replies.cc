@@ -1,10 +1,9 @@
-#include "apps/foretoken/server/doors/anthropic_replies.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <utility>
 
 #include "apps/foretoken/server/api/chat_answer.h"
 #include "apps/foretoken/server/api/tool_fields.h"
-#include "apps/foretoken/server/doors/anthropic.h"
 #include "json/json.h"
 
 namespace foretoken::server {

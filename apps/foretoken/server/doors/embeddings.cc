@@ -1,4 +1,4 @@
-#include "apps/foretoken/server/doors/embeddings.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
@@ -9,9 +9,6 @@
 #include <utility>
 
 #include "apps/foretoken/server/api/request_fields.h"
-#include "apps/foretoken/server/doors/llama_cpp.h"
-#include "apps/foretoken/server/doors/ollama.h"
-#include "apps/foretoken/server/doors/openai.h"
 
 namespace foretoken::server {
 namespace {

@@ -5,10 +5,8 @@
 
 #include <ctime>
 
-#include "apps/foretoken/server/doors/anthropic.h"
 #include "apps/foretoken/server/doors/door_testing.h"
-#include "apps/foretoken/server/doors/openai.h"
-#include "apps/foretoken/server/doors/responses.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 namespace foretoken::server {
 namespace {

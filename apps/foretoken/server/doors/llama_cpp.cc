@@ -1,4 +1,4 @@
-#include "apps/foretoken/server/doors/llama_cpp.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <fmt/format.h>
 

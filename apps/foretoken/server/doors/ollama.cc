@@ -1,4 +1,4 @@
-#include "apps/foretoken/server/doors/ollama.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <fmt/chrono.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "apps/foretoken/server/api/request_fields.h"
-#include "apps/foretoken/server/doors/ollama.h"
+#include "apps/foretoken/server/doors/doors.h"
 #include "base/text/parse_number.h"
 #include "json/json_events.h"
 

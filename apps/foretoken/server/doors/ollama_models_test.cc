@@ -1,8 +1,7 @@
 #include "apps/foretoken/server/doors/ollama_models.h"
 
 #include "apps/foretoken/server/doors/door_testing.h"
-#include "apps/foretoken/server/doors/embeddings.h"
-#include "apps/foretoken/server/doors/ollama.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 namespace foretoken::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "apps/foretoken/server/doors/ollama.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include "apps/foretoken/server/doors/door_testing.h"
 

@@ -1,15 +1,12 @@
-#include "apps/foretoken/server/doors/openai.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "apps/foretoken/server/api/request_fields.h"
 #include "apps/foretoken/server/api/tool_fields.h"
-#include "apps/foretoken/server/doors/openai_replies.h"
-#include "base/text/utf8.h"
 
 namespace foretoken::server {
 namespace {
@@ -52,9 +49,7 @@ void ReadOpenAiLogprobs(FieldReader* body, ApiKind kind, int* top_logprobs) {
   if (wanted) *top_logprobs = 0;
   int top = 0;
   if (body->Int("top_logprobs", 0, kMaxTopLogprobs, &top)) {
-    if (!wanted) {
-      return body->Fail("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");
-    }
+    if (!wanted) return body->Fail("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");
     *top_logprobs = top;
   }
 }

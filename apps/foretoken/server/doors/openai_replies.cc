@@ -1,4 +1,4 @@
-#include "apps/foretoken/server/doors/openai_replies.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 
 #include "apps/foretoken/server/api/chat_answer.h"
 #include "apps/foretoken/server/api/tool_fields.h"
-#include "apps/foretoken/server/doors/openai.h"
 #include "base/text/utf8.h"
 
 namespace foretoken::server {

@@ -1,4 +1,4 @@
-#include "apps/foretoken/server/doors/openai.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 #include "apps/foretoken/server/doors/door_testing.h"
-#include "apps/foretoken/server/doors/openai.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 namespace foretoken::server {
 namespace {

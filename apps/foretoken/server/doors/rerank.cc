@@ -1,4 +1,4 @@
-#include "apps/foretoken/server/doors/rerank.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "apps/foretoken/server/api/request_fields.h"
-#include "apps/foretoken/server/doors/llama_cpp.h"
 
 namespace foretoken::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "apps/foretoken/server/doors/rerank.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <cmath>
 

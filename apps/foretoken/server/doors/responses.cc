@@ -1,16 +1,13 @@
-#include "apps/foretoken/server/doors/responses.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <ctime>
 #include <set>
 #include <utility>
 
 #include "apps/foretoken/server/api/request_fields.h"
 #include "apps/foretoken/server/api/tool_fields.h"
-#include "apps/foretoken/server/doors/openai.h"
-#include "apps/foretoken/server/doors/responses_replies.h"
 #include "base/text/utf8.h"
 #include "foretoken/json_schema.h"
 #include "json/json.h"
@@ -131,10 +128,10 @@ class ItemReader {
     }
     const auto kept = kept_item_ ? kept_item_(id) : nullptr;
     if (kept == nullptr) {
-      return item->Fail(
-          "id", fmt::format("Item with id '{}' not found. Items are kept unless 'store' is false, "
-                            "and only the latest ones; send the item itself.",
-                            Shortened(id)));
+      return item->Fail("id",
+                        fmt::format("Item with id '{}' not found. Items are kept unless 'store' is "
+                                    "false, and only the latest ones; send the item itself.",
+                                    Shortened(id)));
     }
     const Json json = Json::Parse(*kept);
     FieldReader referred = item->Inner("id", json);
@@ -215,10 +212,9 @@ void ReadKeeping(FieldReader* body, KeepWish* keep) {
 
 // What asks for state that this server does not keep, or for what it does not do.
 void RefuseUnserved(FieldReader* body) {
-  MustBeEmpty(
-      body, "conversation",
-      "this server keeps no conversations; use 'previous_response_id', or send all of it in "
-      "'input'");
+  MustBeEmpty(body, "conversation",
+              "this server keeps no conversations; use 'previous_response_id', or send all of it "
+              "in 'input'");
   MustBeEmpty(body, "prompt", "this server keeps no prompts; send its text in 'input'");
   MustBeEmpty(body, "background", "this server answers requests while they wait");
   if (const Json* truncation = body->Find("truncation");

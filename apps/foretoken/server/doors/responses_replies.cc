@@ -1,4 +1,4 @@
-#include "apps/foretoken/server/doors/responses_replies.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "apps/foretoken/server/api/tool_fields.h"
-#include "apps/foretoken/server/doors/responses.h"
 
 namespace foretoken::server {
 namespace {

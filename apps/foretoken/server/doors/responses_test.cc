@@ -1,4 +1,4 @@
-#include "apps/foretoken/server/doors/responses.h"
+#include "apps/foretoken/server/doors/doors.h"
 
 #include <fmt/ranges.h>
 

@@ -2,7 +2,6 @@
 
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
-#include <utility>
 
 #include "apps/foretoken/server/http/http_connection.h"
 

@@ -37,10 +37,10 @@ Result<std::size_t> AllowedConnections(std::size_t wanted) {
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
   }
   if (limit.rlim_cur < kOwnDescriptors + 16) {
-    return InvalidInput(fmt::format(
-        "this process may open {} files only, too few for a server; at least {} are needed "
-        "(ulimit -n)",
-        limit.rlim_cur, kOwnDescriptors + 16));
+    return Invalid(
+        "this process may open {} files only, too few for a server; at least {} are needed (ulimit "
+        "-n)",
+        limit.rlim_cur, kOwnDescriptors + 16);
   }
   return std::min<std::size_t>(wanted, limit.rlim_cur - kOwnDescriptors);
 }
@@ -163,12 +163,11 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options
     }
   }
   if (error == asio::error::address_in_use) {
-    return InvalidInput(fmt::format("cannot listen at {}:{}: the port is taken by another program",
-                                    options.host, options.port));
+    return Invalid("cannot listen at {}:{}: the port is taken by another program", options.host,
+                   options.port);
   }
   if (error) {
-    return InvalidInput(
-        fmt::format("cannot listen at {}:{}: {}", options.host, options.port, error.message()));
+    return Invalid("cannot listen at {}:{}: {}", options.host, options.port, error.message());
   }
   server->port_ = server->listener_->port();
   server->listener_->Accept(server->tls_.get());

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 

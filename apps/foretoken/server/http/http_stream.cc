@@ -1,7 +1,5 @@
 #include "apps/foretoken/server/http/http_stream.h"
 
-#include <fmt/core.h>
-
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <utility>
@@ -31,14 +29,14 @@ Result<std::unique_ptr<TlsContext>> TlsContext::Load(const std::string& certific
                             error);
   if (!error) impl->context.use_certificate_chain_file(certificate, error);
   if (error) {
-    return InvalidInput(fmt::format("cannot read a certificate in PEM form from '{}': {}",
-                                    certificate, error.message()));
+    return Invalid("cannot read a certificate in PEM form from '{}': {}", certificate,
+                   error.message());
   }
   impl->context.use_private_key_file(key, ssl::context::pem, error);
   if (error) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "cannot read a private key in PEM form that fits the certificate '{}' from '{}': {}",
-        certificate, key, error.message()));
+        certificate, key, error.message());
   }
   return std::unique_ptr<TlsContext>(new TlsContext(std::move(impl)));
 }

@@ -7,11 +7,10 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
-#include <optional>
 #include <tuple>
 #include <utility>
 
-#include "apps/foretoken/server/doors/ollama.h"
+#include "apps/foretoken/server/doors/doors.h"
 #include "base/check.h"
 #include "base/exhaustion.h"
 #include "base/text/utf8.h"
@@ -47,9 +46,8 @@ std::uint64_t KvBytes(const ServedModel& served) {
 ApiError LoadError(const std::string& model, const Error& error) {
   const bool wants_more = error.code == ErrorCode::kUnavailable;  // Memory, say.
   return {.status = wants_more ? 503 : 500,
-          .message = fmt::format("the model '{}' could not be loaded; the server's standard error "
-                                 "says why",
-                                 model),
+          .message = fmt::format(
+              "the model '{}' could not be loaded; the server's standard error says why", model),
           .type = "server_error",
           .code = "model_not_loaded",
           .retry_after = wants_more ? 1 : 0};
@@ -147,11 +145,10 @@ Status ModelRegistry::Add(ModelSpec spec) {
   FT_CHECK(limits_.grows);
   const std::lock_guard lock(shelf_->mutex);
   if (Find(spec.id) != kNone) {
-    return InvalidInput(fmt::format("a model '{}' is served already", spec.id));
+    return Invalid("a model '{}' is served already", spec.id);
   }
   if (specs_.size() == specs_.capacity()) {
-    return InvalidInput(
-        fmt::format("this server has {} models, and more cannot be added to it", specs_.size()));
+    return Invalid("this server has {} models, and more cannot be added to it", specs_.size());
   }
   specs_.push_back(std::move(spec));
   shelf_->PutUp(specs_.back());
@@ -243,13 +240,13 @@ std::optional<ModelRegistry::Answer> ModelRegistry::Acquire(Index model, Use lat
   if (slot->loaded() && !slot->leaving) return Shelf::Lend(shelf_, slot, /*as_use=*/true);
   if (slot->waiting.size() >= kMostWaiting) {
     slot->outcomes.Add(RequestOutcome::kBusy);
-    return ApiError{.status = 429,
-                    .message = fmt::format("{} requests wait for the model '{}' already; try again "
-                                           "later",
-                                           kMostWaiting, slot->spec->id),
-                    .type = "rate_limit_error",
-                    .code = "queue_full",
-                    .retry_after = 1};
+    return ApiError{
+        .status = 429,
+        .message = fmt::format("{} requests wait for the model '{}' already; try again later",
+                               kMostWaiting, slot->spec->id),
+        .type = "rate_limit_error",
+        .code = "queue_full",
+        .retry_after = 1};
   }
   slot->waiting.push_back(std::move(later));
   shelf_->Want(slot);

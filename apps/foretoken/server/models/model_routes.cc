@@ -6,10 +6,8 @@
 #include <utility>
 
 #include "apps/foretoken/server/api/request_fields.h"
-#include "apps/foretoken/server/doors/llama_cpp.h"
-#include "apps/foretoken/server/doors/ollama.h"
+#include "apps/foretoken/server/doors/doors.h"
 #include "apps/foretoken/server/doors/ollama_models.h"
-#include "apps/foretoken/server/doors/rerank.h"
 #include "apps/foretoken/server/queries.h"
 #include "apps/foretoken/server/replies.h"
 #include "apps/foretoken/server/server.h"
@@ -174,9 +172,7 @@ void Server::AnswerPull(const HttpRequest& request, const HttpExchange& exchange
   if (models_.Find(asked->model) != ModelRegistry::kNone) {
     return exchange.Reply(OllamaPulled(asked->stream));
   }
-  if (!puller_.may_pull()) {
-    return exchange.Reply(ErrorReply(PullsForbidden(asked->model), door));
-  }
+  if (!puller_.may_pull()) return exchange.Reply(ErrorReply(PullsForbidden(asked->model), door));
   if (!puller_.Begin(
           asked->model,
           std::make_shared<PullReply>(asked->model, asked->stream, exchange)->Listener())) {

@@ -39,7 +39,7 @@ Result<AccessLog> AccessLog::Open(const std::string& path, bool verbose) {
   log.path_ = path;
   const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kPrivateFile);
   if (file < 0) {
-    return InvalidInput(fmt::format("cannot write the log '{}': {}", path, std::strerror(errno)));
+    return Invalid("cannot write the log '{}': {}", path, std::strerror(errno));
   }
   log.file_.reset(fdopen(file, "a"));
   return log;

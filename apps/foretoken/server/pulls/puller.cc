@@ -1,7 +1,5 @@
 #include "apps/foretoken/server/pulls/puller.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <utility>
 
@@ -53,10 +51,8 @@ void Puller::Run(const std::string& name, const PullListener& listener) {
   Status status;
   if (!pulled.ok()) status = pulled.error();
   if (too_large) {
-    status =
-        InvalidInput(fmt::format("the model has more than the {:.1f} GB that clients may have "
-                                 "fetched at once",
-                                 static_cast<double>(most_bytes_) / 1e9));
+    status = Invalid("the model has more than the {:.1f} GB that clients may have fetched at once",
+                     static_cast<double>(most_bytes_) / 1e9);
   }
   busy_ = false;  // Before the client can know, and send the next request.
   listener.done(status);

@@ -15,16 +15,16 @@ Status CheckOrderOf(const T* text, const SegmentParts& parts) {
   for (int token = 0; token < parts.vocabulary; ++token) {
     const std::uint32_t begin = parts.buckets[token];
     const std::uint32_t end = parts.buckets[token + 1];
-    if (begin > end) return InvalidInput(fmt::format("bucket {} ends before it begins", token));
+    if (begin > end) return Invalid("bucket {} ends before it begins", token);
     const auto bucket = parts.suffixes.subspan(begin, end - begin);
     for (std::size_t i = 0; i < bucket.size(); ++i) {
       if (text[bucket[i]] != static_cast<T>(token)) {
-        return InvalidInput(fmt::format("suffix {} of the bucket of token {} starts with token {}",
-                                        i, token, text[bucket[i]]));
+        return Invalid("suffix {} of the bucket of token {} starts with token {}", i, token,
+                       text[bucket[i]]);
       }
       if (i > 0 && !SuffixBefore(text, bucket[i - 1], bucket[i])) {
-        return InvalidInput(fmt::format(
-            "suffixes {} and {} of the bucket of token {} are out of order", i - 1, i, token));
+        return Invalid("suffixes {} and {} of the bucket of token {} are out of order", i - 1, i,
+                       token);
       }
     }
   }

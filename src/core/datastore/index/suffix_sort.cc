@@ -252,9 +252,7 @@ SuffixOrder SortSuffixes(std::span<const T> entries, int vocabulary, int threads
   std::uint32_t place = 0;
   for (std::size_t token = 0; token < buckets; ++token) {
     order.buckets[token] = place;
-    for (auto& thread_places : places) {
-      place += std::exchange(thread_places[token], place);
-    }
+    for (auto& thread_places : places) place += std::exchange(thread_places[token], place);
   }
   order.buckets[buckets] = place;
   order.suffixes.Resize(place);

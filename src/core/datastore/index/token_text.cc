@@ -13,10 +13,9 @@ std::size_t TokenText::entries() const {
 
 Status TokenText::CheckRoom(std::size_t more) const {
   if (more <= kMaxTextEntries - entries()) return {};
-  return InvalidInput(
-      fmt::format("{} tokens do not fit one segment, which holds {} at most; split them over "
-                  "several",
-                  entries() + more, kMaxTextEntries));
+  return Invalid(
+      "{} tokens do not fit one segment, which holds {} at most; split them over several",
+      entries() + more, kMaxTextEntries);
 }
 
 Status TokenText::Append(std::span<const Token> document) {
@@ -24,8 +23,7 @@ Status TokenText::Append(std::span<const Token> document) {
   FT_RETURN_IF_ERROR(CheckRoom(document.size() + 1));
   for (const Token token : document) {
     if (token < 0 || token >= vocabulary_) {
-      return InvalidInput(
-          fmt::format("token {} lies outside the vocabulary of {} tokens", token, vocabulary_));
+      return Invalid("token {} lies outside the vocabulary of {} tokens", token, vocabulary_);
     }
   }
   Visit([&]<typename T>(LargeArray<T>& text) {

@@ -1,6 +1,5 @@
 #include "core/datastore/storage/entry_log.h"
 
-#include <fmt/core.h>
 #include <xxhash.h>
 
 #include <array>
@@ -69,12 +68,11 @@ Result<LogContents> ParseEntryLog(std::span<const std::byte> file, std::string_v
   if (file.size() < sizeof(header)) return contents;  // Died while creating it.
   std::memcpy(&header, file.data(), sizeof(header));
   if (std::memcmp(&header, &wanted, offsetof(LogHeader, fingerprint)) != 0) {
-    return InvalidInput(fmt::format("{}: is not a datastore log that this program reads", where));
+    return Invalid("{}: is not a datastore log that this program reads", where);
   }
   if (header.fingerprint != wanted.fingerprint) {
-    return InvalidInput(
-        fmt::format("{}: holds tokens of another tokenizer (fingerprint {:.12}..., not {:.12}...)",
-                    where, std::string_view(header.fingerprint.data(), 64), fingerprint));
+    return Invalid("{}: holds tokens of another tokenizer (fingerprint {:.12}..., not {:.12}...)",
+                   where, std::string_view(header.fingerprint.data(), 64), fingerprint);
   }
   std::size_t at = sizeof(header);
   for (;;) {

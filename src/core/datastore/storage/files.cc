@@ -1,7 +1,6 @@
 #include "core/datastore/storage/files.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -18,8 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Error Failed(const fs::path& path, std::string_view what, int reason) {
-  return Error{ErrorCode::kUnavailable,
-               fmt::format("{}: cannot be {}: {}", path.string(), what, std::strerror(reason))};
+  return Unavailable("{}: cannot be {}: {}", path.string(), what, std::strerror(reason));
 }
 
 class PosixFile : public WritableFile {
@@ -116,10 +114,9 @@ Result<std::unique_ptr<DirectoryLock>> DirectoryLock::Take(const fs::path& direc
     const int reason = errno;
     close(descriptor);
     if (reason != EWOULDBLOCK) return Failed(path, "locked", reason);
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("{}: another process is writing to this datastore; end it first, or "
-                             "read only",
-                             directory.string())};
+    return Unavailable(
+        "{}: another process is writing to this datastore; end it first, or read only",
+        directory.string());
   }
   return std::unique_ptr<DirectoryLock>(new DirectoryLock(descriptor));
 }

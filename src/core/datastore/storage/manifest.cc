@@ -133,10 +133,9 @@ std::string FormatManifest(const Manifest& manifest) {
 }
 
 Result<Manifest> ParseManifest(std::string_view content, std::string_view where) {
-  const auto damaged = [&] { return InvalidInput(fmt::format("{}: is damaged", where)); };
+  const auto damaged = [&] { return Invalid("{}: is damaged", where); };
   if (!content.starts_with(kTitle) && !content.starts_with(kFirstTitle)) {
-    return InvalidInput(
-        fmt::format("{}: is not the manifest of a datastore that this program reads", where));
+    return Invalid("{}: is not the manifest of a datastore that this program reads", where);
   }
   constexpr std::size_t kLastLine = kChecksumWord.size() + 16 + 1;
   if (content.size() < kTitle.size() + kLastLine) return damaged();

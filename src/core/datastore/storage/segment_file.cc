@@ -89,26 +89,26 @@ Header HeaderOf(const Segment& segment, const TokenizerIdentity& tokenizer) {
 // Whether the header describes a file of `bytes` bytes that this program can read.
 Status CheckHeader(const Header& header, std::span<const std::byte> file, std::string_view where) {
   if (header.magic != kMagic) {
-    return InvalidInput(fmt::format("{}: is not a datastore segment", where));
+    return Invalid("{}: is not a datastore segment", where);
   }
   if (header.byte_order != kByteOrder) {
-    return InvalidInput(fmt::format("{}: was written on a machine of another byte order", where));
+    return Invalid("{}: was written on a machine of another byte order", where);
   }
   if (header.version != kVersion || header.sort_depth != kSortDepth) {
-    return InvalidInput(
-        fmt::format("{}: has version {} and sorting depth {}, but version {} with depth {} is "
-                    "what this program reads; build it again",
-                    where, header.version, header.sort_depth, kVersion, kSortDepth));
+    return Invalid(
+        "{}: has version {} and sorting depth {}, but version {} with depth {} is what this "
+        "program reads; build it again",
+        where, header.version, header.sort_depth, kVersion, kSortDepth);
   }
   if (HeaderChecksum(file.first(kPage), header) != header.checksum) {
-    return InvalidInput(fmt::format("{}: the header is damaged (checksum)", where));
+    return Invalid("{}: the header is damaged (checksum)", where);
   }
   const std::uint64_t vocabulary = header.vocabulary;
   if (vocabulary == 0 || vocabulary > INT32_MAX || header.entries > kMaxTextEntries ||
       header.suffixes > header.entries ||
       header.token_bytes !=
           static_cast<std::uint32_t>(TokenBytesFor(static_cast<int>(vocabulary)))) {
-    return InvalidInput(fmt::format("{}: the header contradicts itself", where));
+    return Invalid("{}: the header contradicts itself", where);
   }
   const std::array<std::uint64_t, 3> sizes = {(header.entries + kSortDepth) * header.token_bytes,
                                               header.suffixes * 4, (vocabulary + 1) * 4};
@@ -116,10 +116,9 @@ Status CheckHeader(const Header& header, std::span<const std::byte> file, std::s
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const Section& section = header.sections[i];
     if (section.offset != offset || section.bytes != sizes[i] || offset + sizes[i] > file.size()) {
-      return InvalidInput(
-          fmt::format("{}: its {} should take {} bytes from byte {} on, in a file of {}; it may be "
-                      "truncated",
-                      where, kSectionNames[i], sizes[i], offset, file.size()));
+      return Invalid(
+          "{}: its {} should take {} bytes from byte {} on, in a file of {}; it may be truncated",
+          where, kSectionNames[i], sizes[i], offset, file.size());
     }
     offset += RoundToPage(sizes[i]);
   }
@@ -131,8 +130,7 @@ Status CheckChecksums(const Header& header, std::span<const std::byte> file,
   for (std::size_t i = 0; i < header.sections.size(); ++i) {
     const Section& section = header.sections[i];
     if (Checksum(file.subspan(section.offset, section.bytes)) != section.checksum) {
-      return InvalidInput(
-          fmt::format("{}: its {} are damaged (checksum)", where, kSectionNames[i]));
+      return Invalid("{}: its {} are damaged (checksum)", where, kSectionNames[i]);
     }
   }
   return {};
@@ -157,10 +155,10 @@ Status CheckBounds(const Segment& segment, std::string_view where) {
                             parts.buckets.back() == parts.suffixes.size() &&
                             std::ranges::is_sorted(parts.buckets);
   if (text_good && suffixes_good && buckets_good) return {};
-  return InvalidInput(fmt::format("{}: its {} point outside the file's bounds", where,
-                                  !text_good       ? kSectionNames[0]
-                                  : !suffixes_good ? kSectionNames[1]
-                                                   : kSectionNames[2]));
+  return Invalid("{}: its {} point outside the file's bounds", where,
+                 !text_good       ? kSectionNames[0]
+                 : !suffixes_good ? kSectionNames[1]
+                                  : kSectionNames[2]);
 }
 
 }  // namespace
@@ -177,8 +175,8 @@ Status TokenizerIdentity::CheckSame(const TokenizerIdentity& other, std::string_
                        identity.name.empty() ? "an unnamed tokenizer" : identity.name,
                        identity.vocabulary, identity.fingerprint);
   };
-  return InvalidInput(fmt::format("{}: holds tokens of {}, but those of {} are wanted", where,
-                                  describe(*this), describe(other)));
+  return Invalid("{}: holds tokens of {}, but those of {} are wanted", where, describe(*this),
+                 describe(other));
 }
 
 Status WriteSegmentFile(FileSystem* files, const std::filesystem::path& path,
@@ -206,8 +204,7 @@ Result<std::shared_ptr<const Segment>> ParseSegment(std::span<const std::byte> f
                                                     std::string_view where,
                                                     const std::atomic<bool>* lost) {
   if (file.size() < kPage) {
-    return InvalidInput(
-        fmt::format("{}: {} bytes are too few for a datastore segment", where, file.size()));
+    return Invalid("{}: {} bytes are too few for a datastore segment", where, file.size());
   }
   Header header;
   std::memcpy(&header, file.data(), sizeof(header));

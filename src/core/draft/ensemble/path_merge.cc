@@ -1,7 +1,6 @@
 #include "core/draft/ensemble/path_merge.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 namespace foretoken {

@@ -1,6 +1,5 @@
 #include "core/draft/model/draft_model.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 

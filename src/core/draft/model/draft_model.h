@@ -12,7 +12,6 @@
 #include "core/draft/model/draft_kv.h"
 #include "core/draft/model/draft_tree.h"
 #include "core/draft/model/draw.h"
-#include "core/draft/model/left_states.h"
 #include "core/draft/model/pending_features.h"
 #include "core/draft/model/said_rows.h"
 #include "core/kv/tree_kv.h"
@@ -21,6 +20,30 @@
 #include "core/speculation/outcome_predictor.h"
 
 namespace foretoken {
+
+/// What rows of a draft that reads features have left: the features of the rows behind them, until
+/// the target's are there. By a number that the owner gives a row. Of other drafts empty.
+class LeftStates {
+ public:
+  LeftStates() = default;
+  LeftStates(int hidden, int rows)
+      : hidden_(static_cast<std::size_t>(hidden)),
+        states_(hidden_ * static_cast<std::size_t>(rows)) {}
+
+  bool there() const { return hidden_ > 0; }
+  /// [hidden]; null where there is nothing.
+  const float* Of(int row) const {
+    return there() ? states_.data() + hidden_ * static_cast<std::size_t>(row) : nullptr;
+  }
+  void Keep(int row, const float* state) {
+    if (there())
+      std::copy_n(state, hidden_, states_.data() + hidden_ * static_cast<std::size_t>(row));
+  }
+
+ private:
+  std::size_t hidden_ = 0;
+  std::vector<float> states_;  // [rows, hidden]
+};
 
 /// A draft model with its KV: what SD's drafter and SSD's speculator share. Borrows the model.
 /// Belongs to one thread.

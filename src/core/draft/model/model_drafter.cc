@@ -176,9 +176,7 @@ void ModelDrafter::ReadContexts(std::span<DraftContext> contexts) {
     draft_.batch.Clear();
     drafting_.clear();
     for (std::size_t i = 0; i < contexts.size(); ++i) {
-      if (TrunkOf(contexts[i]).AppendReadingRows(draft_)) {
-        drafting_.push_back(static_cast<int>(i));
-      }
+      if (TrunkOf(contexts[i]).AppendReadingRows(draft_)) drafting_.push_back(static_cast<int>(i));
     }
     if (drafting_.empty()) return;
     (void)draft_.kv.Forward(draft_.batch);

@@ -1,17 +1,96 @@
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/static_vector.h"
 #include "core/draft/grow_proposal.h"
 #include "core/draft/latest_occurrence.h"
-#include "core/draft/protocol/allowed_tokens.h"
 #include "core/draft/protocol/copy_cursor.h"
 #include "core/draft/registry.h"
+#include "core/sampling/history.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 namespace {
+
+// A token's text; empty of special ones.
+using BytesOf = std::function<std::string_view(Token)>;
+
+// Which tokens a sequence's grammar leaves behind a path, where these are few. Scratch memory
+// only; one per thread.
+class AllowedTokens {
+ public:
+  // Texts that a grammar leaves open, at most, for it to say anything.
+  static constexpr int kMostTexts = 3;
+
+  // `bytes_of` may be empty: then all allowed tokens count as texts of their own.
+  explicit AllowedTokens(BytesOf bytes_of) : bytes_of_(std::move(bytes_of)) {}
+
+  // The mask of the output and `path` within `*steps` steps of work, less those it took. False
+  // where there is no grammar, or the mask takes more.
+  bool Look(const TokenHistory& history, std::span<const Token> path, std::int64_t* steps);
+
+  // Whether the last mask lets the token follow.
+  bool Allows(Token token) const;
+  // The ways on, longest token first of each: where a grammar forces a text, it allows every token
+  // that the text begins with, and what models write is nearly always the longest. Tokens that
+  // begin another one's text are no way of their own. None where there are more than kMostTexts,
+  // or more than kMostTokens tokens are allowed.
+  StaticVector<Token, kMostTexts> Ways();
+
+ private:
+  static constexpr int kMostTokens = 64;
+
+  BytesOf bytes_of_;
+  std::span<const std::uint64_t> mask_;
+  std::vector<Token> allowed_;  // Reused.
+};
+
+bool AllowedTokens::Look(const TokenHistory& history, std::span<const Token> path,
+                         std::int64_t* steps) {
+  mask_ = {};
+  const ConstraintCursor* cursor = history.constraint();
+  if (cursor == nullptr || *steps <= 0 || !history.PrepareMask(path, steps)) return false;
+  mask_ = cursor->Mask(path);
+  return true;
+}
+
+bool AllowedTokens::Allows(Token token) const {
+  const auto at = static_cast<std::size_t>(token);
+  return (mask_[at / 64] >> (at % 64) & 1) != 0;
+}
+
+StaticVector<Token, AllowedTokens::kMostTexts> AllowedTokens::Ways() {
+  allowed_.clear();
+  for (std::size_t word = 0; word < mask_.size(); ++word) {
+    for (std::uint64_t bits = mask_[word]; bits != 0; bits &= bits - 1) {
+      if (allowed_.size() == kMostTokens) return {};
+      allowed_.push_back(static_cast<Token>(word * 64 + std::countr_zero(bits)));
+    }
+  }
+  const auto bytes = [this](Token token) {
+    return bytes_of_ ? bytes_of_(token) : std::string_view();
+  };
+  std::ranges::stable_sort(allowed_, std::ranges::greater(),
+                           [&](Token token) { return bytes(token).size(); });
+  StaticVector<Token, kMostTexts> ways;
+  for (const Token token : allowed_) {
+    const std::string_view text = bytes(token);
+    const bool begins_other = !text.empty() && std::ranges::any_of(ways, [&](Token longer) {
+      return bytes(longer).starts_with(text);
+    });
+    if (begins_other) continue;
+    if (ways.size() == kMostTexts) return {};
+    ways.push_back(token);
+  }
+  return ways;
+}
 
 // Work on masks for one proposal, as ConstraintCursor counts: some are far more than a pass.
 constexpr std::int64_t kProposalMaskSteps = 1 << 16;

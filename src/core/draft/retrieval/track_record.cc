@@ -1,8 +1,5 @@
 #include "core/draft/retrieval/track_record.h"
 
-#include <algorithm>
-#include <array>
-
 namespace foretoken {
 
 void TrackRecord::KeepWorthwhile(std::span<const CandidateScore> scores,

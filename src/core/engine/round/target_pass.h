@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include "core/engine/round/drafters.h"
 #include "core/engine/round/round.h"
 #include "core/engine/scheduler.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <limits>
 
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 #include "core/engine/round/mask_work.h"
 #include "core/engine/sequence_testing.h"
 

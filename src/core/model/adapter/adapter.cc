@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include "base/check.h"
@@ -151,8 +150,7 @@ class Builder {
 
  private:
   Error Refuse(const AdapterFactors& factors, const std::string& why) const {
-    return InvalidInput(fmt::format("{}: changes {}, {}", file_.path.string(),
-                                    Printable(factors.name_in_file), why));
+    return Invalid("{}: changes {}, {}", file_.path.string(), Printable(factors.name_in_file), why);
   }
 
   static std::string NamesOf(const std::vector<AdaptedPart>& parts) {
@@ -216,8 +214,7 @@ Result<Adapter> MakeAdapter(const AdapterFile& file, const ModelConfig& config) 
 Result<Adapter> ReadAdapter(const std::filesystem::path& path, const ModelConfig& config) {
   const Family* family = FamilyNamed(config.family);
   if (family == nullptr) {
-    return InvalidInput(
-        fmt::format("{}: a model of random weights has no adapters", path.string()));
+    return Invalid("{}: a model of random weights has no adapters", path.string());
   }
   FT_ASSIGN_OR_RETURN(const AdapterFile file, OpenAdapterFile(path, *family));
   return MakeAdapter(file, config);

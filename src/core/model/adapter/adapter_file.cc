@@ -1,7 +1,5 @@
 #include "core/model/adapter/adapter_file.h"
 
-#include <fmt/core.h>
-
 #include <system_error>
 #include <utility>
 
@@ -25,8 +23,8 @@ constexpr const char* kPickled = "adapter_model.bin";
 Status CheckFloats(const OtherTensorMap& others, const std::string& where) {
   if (others.empty()) return {};
   const auto& [name, other] = *others.begin();
-  return InvalidInput(fmt::format("{}: tensor '{}' has dtype {}, but adapters are of floats", where,
-                                  Printable(name), other.dtype));
+  return Invalid("{}: tensor '{}' has dtype {}, but adapters are of floats", where, Printable(name),
+                 other.dtype);
 }
 
 Result<AdapterFile> OpenFolder(const fs::path& path, const Family& family) {
@@ -38,17 +36,16 @@ Result<AdapterFile> OpenFolder(const fs::path& path, const Family& family) {
   const fs::path config = path / kConfig;
   const fs::path weights = path / (pickled ? kPickled : kSafetensors);
   if (!lies(kConfig) || (!pickled && !lies(kSafetensors))) {
-    return InvalidInput(fmt::format("{}: lacks {}: a folder with an adapter has {} and {} or {}",
-                                    path.string(), lies(kConfig) ? kSafetensors : kConfig, kConfig,
-                                    kSafetensors, kPickled));
+    return Invalid("{}: lacks {}: a folder with an adapter has {} and {} or {}", path.string(),
+                   lies(kConfig) ? kSafetensors : kConfig, kConfig, kSafetensors, kPickled);
   }
   const Result<std::string> text = ReadFile(config, kMaxConfigBytes);
-  if (!text.ok()) return InvalidInput(fmt::format("{}: {}", config.string(), text.error().message));
+  if (!text.ok()) return Invalid("{}: {}", config.string(), text.error().message);
   FT_ASSIGN_OR_RETURN(TensorFile file,
                       TensorFile::Open(weights, pickled ? ParseTorchFile : ParseSafetensors));
   if (!file.holds.bytes.empty()) {
-    return InvalidInput(fmt::format("{}: tensor '{}' has dtype U8, but adapters are of floats",
-                                    weights.string(), Printable(file.holds.bytes.begin()->first)));
+    return Invalid("{}: tensor '{}' has dtype U8, but adapters are of floats", weights.string(),
+                   Printable(file.holds.bytes.begin()->first));
   }
   FT_RETURN_IF_ERROR(CheckFloats(file.holds.others, weights.string()));
   FT_ASSIGN_OR_RETURN(AdapterFile adapter,

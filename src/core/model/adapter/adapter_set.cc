@@ -1,7 +1,6 @@
 #include "core/model/adapter/adapter_set.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 
 #include "base/check.h"

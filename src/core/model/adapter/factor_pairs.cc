@@ -1,7 +1,5 @@
 #include "core/model/adapter/factor_pairs.h"
 
-#include <fmt/core.h>
-
 #include <utility>
 
 #include "base/text/printable.h"
@@ -13,17 +11,17 @@ Status CheckPair(const AdapterFactors& factors, std::string_view where) {
   const std::string name = Printable(factors.name_in_file);
   for (const auto& [view, called] : {std::pair(&factors.down, "A"), std::pair(&factors.up, "B")}) {
     if (view->shape.empty()) {
-      return InvalidInput(fmt::format("{}: lacks the factor {} for {}, of which it has the other",
-                                      where, called, name));
+      return Invalid("{}: lacks the factor {} for {}, of which it has the other", where, called,
+                     name);
     }
     if (view->shape.size() == 2) continue;
-    return InvalidInput(fmt::format("{}: the factor {} for {} has {} dimensions, not 2", where,
-                                    called, name, view->shape.size()));
+    return Invalid("{}: the factor {} for {} has {} dimensions, not 2", where, called, name,
+                   view->shape.size());
   }
   const std::int64_t rank = factors.down.shape[0];
   if (rank >= 1 && factors.up.shape[1] == rank) return {};
-  return InvalidInput(fmt::format("{}: for {} the factor A is of rank {} and B of rank {}", where,
-                                  name, rank, factors.up.shape[1]));
+  return Invalid("{}: for {} the factor A is of rank {} and B of rank {}", where, name, rank,
+                 factors.up.shape[1]);
 }
 
 }  // namespace
@@ -36,26 +34,26 @@ Result<AdapterFile> PairFactors(
   for (const auto& [name, view] : tensors) {
     const FactorName factor = name_of(name);
     if (factor.of.empty()) {
-      return InvalidInput(fmt::format("{}: tensor '{}' is no factor (A or B) of a low-rank adapter",
-                                      where, Printable(name)));
+      return Invalid("{}: tensor '{}' is no factor (A or B) of a low-rank adapter", where,
+                     Printable(name));
     }
     const std::string weight = OurName(family, gguf, factor.of + ".weight");
     if (weight.empty()) {
-      return InvalidInput(fmt::format("{}: changes {}, which a {} model does not have", where,
-                                      Printable(factor.of), family.name));
+      return Invalid("{}: changes {}, which a {} model does not have", where, Printable(factor.of),
+                     family.name);
     }
     AdapterFactors& factors =
         adapter.factors[weight.substr(0, weight.size() - std::string_view(".weight").size())];
     TensorView& mine = factor.down ? factors.down : factors.up;
     if (!mine.shape.empty()) {
-      return InvalidInput(fmt::format("{}: changes the same tensor as {} and as {}", where,
-                                      Printable(factors.name_in_file), Printable(factor.of)));
+      return Invalid("{}: changes the same tensor as {} and as {}", where,
+                     Printable(factors.name_in_file), Printable(factor.of));
     }
     factors.name_in_file = factor.of;
     mine = view;
   }
   if (adapter.factors.empty()) {
-    return InvalidInput(fmt::format("{}: has no factors of a low-rank adapter", where));
+    return Invalid("{}: has no factors of a low-rank adapter", where);
   }
   for (auto& [name, factors] : adapter.factors) {
     FT_RETURN_IF_ERROR(CheckPair(factors, where));

@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <cmath>
 #include <string>
 
@@ -24,8 +22,7 @@ Status CheckText(const GgufMetadata& metadata, std::string_view where, std::stri
   std::string value;
   FT_RETURN_IF_ERROR(metadata.String(key, &value));
   if (value == wanted) return {};
-  return InvalidInput(
-      fmt::format("{}: {} is '{}' but must be '{}'", where, key, Printable(value), wanted));
+  return Invalid("{}: {} is '{}' but must be '{}'", where, key, Printable(value), wanted);
 }
 
 }  // namespace
@@ -36,16 +33,16 @@ Result<AdapterFile> GgufAdapter(const TensorMap& tensors, const GgufMetadata& me
   FT_RETURN_IF_ERROR(CheckText(metadata, where, "adapter.type", "lora"));
   FT_RETURN_IF_ERROR(CheckText(metadata, where, "general.architecture", family.gguf));
   if (metadata.Find("adapter.alora.invocation_tokens") != nullptr) {
-    return InvalidInput(fmt::format(
-        "{}: has adapter.alora.invocation_tokens, but only plain LoRA is supported", where));
+    return Invalid("{}: has adapter.alora.invocation_tokens, but only plain LoRA is supported",
+                   where);
   }
   double alpha = 0;
   if (metadata.Find("adapter.lora.alpha") == nullptr) {
-    return InvalidInput(fmt::format("{}: lacks adapter.lora.alpha", where));
+    return Invalid("{}: lacks adapter.lora.alpha", where);
   }
   FT_RETURN_IF_ERROR(metadata.Number("adapter.lora.alpha", &alpha));
   if (!std::isfinite(alpha)) {
-    return InvalidInput(fmt::format("{}: adapter.lora.alpha is {}", where, alpha));
+    return Invalid("{}: adapter.lora.alpha is {}", where, alpha);
   }
   // As llama.cpp has it, no alpha at all is a scale of 1.
   return PairFactors(tensors, where, family, /*gguf=*/true, ReadGgufName,

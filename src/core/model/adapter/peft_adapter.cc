@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -43,7 +41,7 @@ class PeftConfig {
     config.where_ = where;
     std::string type = "LORA";
     if (fields.String("peft_type", &type) && type != "LORA") {
-      fields.Refuse(fmt::format("peft_type is '{}', but only LORA is supported", Printable(type)));
+      fields.Refuse("peft_type is '{}', but only LORA is supported", Printable(type));
     }
     RefuseOthers(&fields);
     fields.Int("r", 1, kMostRank, &config.rank_);
@@ -59,8 +57,8 @@ class PeftConfig {
   Result<double> ScaleOf(std::string_view module, std::int64_t rank) const {
     FT_ASSIGN_OR_RETURN(const double expected, ValueFor("rank_pattern", ranks_, module, rank_));
     if (expected != static_cast<double>(rank)) {
-      return InvalidInput(fmt::format("{}: says rank {} for {}, but its factors are of rank {}",
-                                      where_, expected, Printable(module), rank));
+      return Invalid("{}: says rank {} for {}, but its factors are of rank {}", where_, expected,
+                     Printable(module), rank);
     }
     FT_ASSIGN_OR_RETURN(const double alpha, ValueFor("alpha_pattern", alphas_, module, alpha_));
     return alpha / (by_root_ ? std::sqrt(expected) : expected);
@@ -72,22 +70,21 @@ class PeftConfig {
     for (const char* name : {"use_dora", "fan_in_fan_out", "lora_bias", "use_qalora"}) {
       bool used = false;
       if (fields->Bool(name, &used) && used) {
-        fields->Refuse(fmt::format("{} is set, but only plain LoRA is supported", name));
+        fields->Refuse("{} is set, but only plain LoRA is supported", name);
       }
     }
     std::string bias = "none";
     if (fields->String("bias", &bias) && bias != "none") {
       fields->Refuse(
-          fmt::format("bias is '{}', but adapters that change biases are not "
-                      "supported: it must be 'none'",
-                      Printable(bias)));
+          "bias is '{}', but adapters that change biases are not supported: it must be 'none'",
+          Printable(bias));
     }
     for (const char* name : {"modules_to_save", "layer_replication", "trainable_token_indices",
                              "target_parameters", "alora_invocation_tokens", "use_bdlora",
                              "arrow_config", "kasa_config", "velora_config", "monteclora_config"}) {
       const Json* value = fields->Find(name);
       if (value == nullptr || value->empty() || *value == false) continue;
-      fields->Refuse(fmt::format("has {}, but only plain LoRA is supported", name));
+      fields->Refuse("has {}, but only plain LoRA is supported", name);
     }
     // Some ways to begin change the weights of the model too.
     const Json* start = fields->Find("init_lora_weights");
@@ -96,9 +93,9 @@ class PeftConfig {
       if (*start == plain) return;
     }
     fields->Refuse(
-        fmt::format("init_lora_weights is {}, which changes the model's own weights "
-                    "too: save the adapter converted to plain LoRA",
-                    Printable(start->dump())));
+        "init_lora_weights is {}, which changes the model's own weights too: save the adapter "
+        "converted to plain LoRA",
+        Printable(start->dump()));
   }
 
   static std::vector<Pattern> Patterns(ConfigFields* fields, const char* name, double low,
@@ -107,7 +104,7 @@ class PeftConfig {
     const Json* object = fields->Find(name);
     if (object == nullptr) return patterns;
     if (!object->is_object()) {
-      fields->Refuse(fmt::format("{} must be an object of numbers by names of modules", name));
+      fields->Refuse("{} must be an object of numbers by names of modules", name);
       return patterns;
     }
     for (const auto& [key, value] : object->items()) {
@@ -118,12 +115,12 @@ class PeftConfig {
         return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
       });
       if (!plain) {
-        fields->Refuse(fmt::format("{} has '{}', but only names of modules are supported", name,
-                                   Printable(key)));
+        fields->Refuse("{} has '{}', but only names of modules are supported", name,
+                       Printable(key));
       } else if (!value.is_number() || !(value.get<double>() >= low) ||
                  !(value.get<double>() <= high)) {
-        fields->Refuse(fmt::format("{} gives {} for '{}', which is no number from {} to {}", name,
-                                   Printable(value.dump()), module, low, high));
+        fields->Refuse("{} gives {} for '{}', which is no number from {} to {}", name,
+                       Printable(value.dump()), module, low, high);
       } else {
         patterns.push_back({std::move(module), value.get<double>()});
       }
@@ -137,8 +134,8 @@ class PeftConfig {
     for (const Pattern& pattern : patterns) {
       if (!pattern.Matches(module)) continue;
       if (found != nullptr && found->value != pattern.value) {
-        return InvalidInput(fmt::format("{}: {} gives both {} and {} for {}", where_, name,
-                                        found->value, pattern.value, Printable(module)));
+        return Invalid("{}: {} gives both {} and {} for {}", where_, name, found->value,
+                       pattern.value, Printable(module));
       }
       found = &pattern;
     }

@@ -1,7 +1,5 @@
 #include "core/model/config/config_fields.h"
 
-#include <fmt/core.h>
-
 #include <cstdint>
 #include <utility>
 
@@ -15,15 +13,15 @@ ConfigFields::ConfigFields(const Json* json, std::string where, Status* status)
 }
 
 void ConfigFields::Refuse(const std::string& what) {
-  if (ok()) *status_ = InvalidInput(fmt::format("{}: {}", place_, what));
+  if (ok()) *status_ = Invalid("{}: {}", place_, what);
 }
 
-void ConfigFields::RefuseMissing(std::string_view name) { Refuse(fmt::format("lacks {}", name)); }
+void ConfigFields::RefuseMissing(std::string_view name) { Refuse("lacks {}", name); }
 
 ConfigFields ConfigFields::Within(const char* name) {
   const Json* json = Find(name);
   if (json != nullptr && !json->is_object()) {
-    Refuse(fmt::format("{} must be null or an object", name));
+    Refuse("{} must be null or an object", name);
     json = nullptr;
   }
   return {json, Path(name), status_};
@@ -37,8 +35,8 @@ std::vector<Token> ConfigFields::Tokens(const char* name, int vocabulary) {
   for (const Json& item : list) {
     const bool huge = item.is_number_unsigned() && item.get<std::uint64_t>() > INT32_MAX;
     if (!item.is_number_integer() || huge || item.get<std::int64_t>() >= vocabulary) {
-      Refuse(fmt::format("{} holds {} but must hold tokens below the vocabulary of {}", name,
-                         Printable(item.dump()), vocabulary));
+      Refuse("{} holds {} but must hold tokens below the vocabulary of {}", name,
+             Printable(item.dump()), vocabulary);
       return {};
     }
     if (item.get<std::int64_t>() >= 0) tokens.push_back(item.get<Token>());
@@ -55,7 +53,7 @@ std::vector<std::string> ConfigFields::Strings(const char* name, std::size_t cou
     good = (*json)[i].is_string();
     if (good) strings.push_back((*json)[i].get<std::string>());
   }
-  if (!good) Refuse(fmt::format("{} must be a list of {} strings", name, count));
+  if (!good) Refuse("{} must be a list of {} strings", name, count);
   return good ? strings : std::vector<std::string>();
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <string>
 #include <vector>
 
@@ -28,6 +30,10 @@ class ConfigFields : public JsonObject {
   using JsonObject::Path;
 
   void Refuse(const std::string& what);
+  template <typename Arg, typename... Args>
+  void Refuse(fmt::format_string<Arg, Args...> format, Arg&& arg, Args&&... args) {
+    Refuse(fmt::format(format, std::forward<Arg>(arg), std::forward<Args>(args)...));
+  }
 
   /// The fields of an object within; those of nothing where it is absent or null.
   ConfigFields Within(const char* name);

@@ -1,6 +1,5 @@
 #include "core/model/config/model_config.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/model/config/sublayers.h"

@@ -63,7 +63,7 @@ Result<ModelConfig> NamedShape(std::string_view name) {
     }
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
   }
-  return InvalidInput(fmt::format("there is no shape '{}'; known shapes are {}", name, known));
+  return Invalid("there is no shape '{}'; known shapes are {}", name, known);
 }
 
 }  // namespace foretoken

@@ -1,7 +1,5 @@
 #include "core/model/config/rope_config.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +31,7 @@ std::vector<double> ReadFactors(ConfigFields& rope, const char* name, int dims) 
     good = item.is_number() && item.get<double>() > 0 && item.get<double>() < 10 * kStill;
     if (good) factors.push_back(AsFile(item.get<double>()));
   }
-  if (!good) rope.Refuse(fmt::format("{} must be {} positive numbers", name, wanted));
+  if (!good) rope.Refuse("{} must be {} positive numbers", name, wanted);
   return factors;
 }
 
@@ -130,9 +128,9 @@ RopeSpec ReadRopeParameters(ConfigFields& rope, const Context& context, const Ro
   if (type == "dynamic") return spec;
   if (scaling.kind == Kind::kNone) {
     rope.Refuse(
-        fmt::format("is of type {}, but only default, linear, dynamic, llama3, yarn, "
-                    "longrope and proportional are supported",
-                    Printable(type)));
+        "is of type {}, but only default, linear, dynamic, llama3, yarn, longrope and proportional "
+        "are supported",
+        Printable(type));
     return spec;
   }
   scaling.factor = rope.Number("factor", 1.0, kMostFactor);
@@ -166,9 +164,9 @@ RopeSpec ReadRope(ConfigFields& fields, int head_dim, const Context& context) {
     usual.dims = fields.IntOr("rotary_dims", 2, head_dim, static_cast<int>(head_dim * part));
     if (usual.dims < 2 || usual.dims % 2 != 0) {
       fields.Refuse(
-          fmt::format("partial_rotary_factor {} of heads of {} rotates {} numbers, but "
-                      "must rotate an even number of at least 2",
-                      part, head_dim, usual.dims));
+          "partial_rotary_factor {} of heads of {} rotates {} numbers, but must rotate an even "
+          "number of at least 2",
+          part, head_dim, usual.dims);
       usual.dims = 2;
     }
     return ReadRopeParameters(rope, known, usual);

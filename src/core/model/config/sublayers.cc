@@ -23,10 +23,10 @@ bool TakeNumber(std::string_view* text, int* number) {
 Status AddItem(std::string_view item, SkippedSublayers* skipped) {
   const std::string_view whole = item;
   const auto refuse = [&] {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "'{}' is no list of sub-layers: write a for a layer's attention and m for its MLP, and the "
         "layer, as a3,m3,a5-a8",
-        Printable(whole)));
+        Printable(whole));
   };
   if (item.empty() || (item[0] != 'a' && item[0] != 'm')) return refuse();
   const char kind = item[0];
@@ -41,9 +41,8 @@ Status AddItem(std::string_view item, SkippedSublayers* skipped) {
     if (!TakeNumber(&item, &last) || !item.empty()) return refuse();
   }
   if (first < 0 || last < first || last >= skipped->layers()) {
-    return InvalidInput(
-        fmt::format("'{}' names layers that are not there: the model has layers 0 to {}",
-                    Printable(whole), skipped->layers() - 1));
+    return Invalid("'{}' names layers that are not there: the model has layers 0 to {}",
+                   Printable(whole), skipped->layers() - 1);
   }
   std::vector<bool>& of_kind = kind == 'a' ? skipped->mixers : skipped->mlps;
   std::fill(of_kind.begin() + first, of_kind.begin() + last + 1, true);
@@ -91,10 +90,9 @@ Result<SkippedSublayers> ParseSkippedSublayers(std::string_view text, int layers
 
 Result<SkippedSublayers> SkippedByExit(int exit, int layers) {
   if (exit < 1 || exit >= layers) {
-    return InvalidInput(
-        fmt::format("an exit behind {} layers: the model has {}, so a draft of its first ones has "
-                    "from 1 to {}",
-                    exit, layers, layers - 1));
+    return Invalid(
+        "an exit behind {} layers: the model has {}, so a draft of its first ones has from 1 to {}",
+        exit, layers, layers - 1);
   }
   SkippedSublayers skipped(layers);
   std::fill(skipped.mixers.begin() + exit, skipped.mixers.end(), true);
@@ -115,8 +113,8 @@ Result<ModelConfig> Without(const SkippedSublayers& skipped, const ModelConfig& 
   for (std::size_t i = 0; i < part.layers.size(); ++i) {
     const int read = part.layers[i].attention.kv_from;
     if (read < 0 || HasMixer(part.layers[static_cast<std::size_t>(read)])) continue;
-    return InvalidInput(fmt::format(
-        "attention of layer {} cannot be left out: layer {} reads its keys and values", read, i));
+    return Invalid("attention of layer {} cannot be left out: layer {} reads its keys and values",
+                   read, i);
   }
   if (std::ranges::none_of(part.layers, HasMixer)) {
     return InvalidInput("no layer is left that reads other positions: leave fewer out");

@@ -195,11 +195,11 @@ Result<Matrix> CheckpointSource::ExpertsInFile(const std::vector<Part>& parts, i
 Status CheckpointSource::CheckLiesInFile(const std::string& name) const {
   const bool converted = checkpoint_.requantized_from.contains(name);
   if (!converted && !checkpoint_.arranged.contains(name)) return {};
-  return InvalidInput(fmt::format(
+  return Invalid(
       "{}: tensor {} {}, so experts cannot stay in the file: keep them in memory{}",
       checkpoint_.path.string(), checkpoint_.NameInFile(name),
       converted ? "is to be converted as it is loaded" : "does not lie there as it is multiplied",
-      converted ? ", or leave the weights as they are stored" : ""));
+      converted ? ", or leave the weights as they are stored" : "");
 }
 
 Result<Buffer> CheckpointSource::BiasesOfExperts(const std::vector<Part>& parts, int count) {
@@ -229,10 +229,9 @@ Status CheckpointSource::RefuseUnused() const {
     const bool counts = name.starts_with("layers.") || name.starts_with("feature.") ||
                         name.starts_with("heads.") || name.starts_with("markov.");
     if (!counts || used_.contains(name)) continue;
-    return InvalidInput(fmt::format("{}: tensor {} {}is none that {} asks for",
-                                    checkpoint_.path.string(), checkpoint_.NameInFile(name),
-                                    name.ends_with(".bias") ? "is a bias, and " : "",
-                                    Description()));
+    return Invalid("{}: tensor {} {}is none that {} asks for", checkpoint_.path.string(),
+                   checkpoint_.NameInFile(name), name.ends_with(".bias") ? "is a bias, and " : "",
+                   Description());
   }
   return {};
 }
@@ -294,11 +293,11 @@ Status CheckpointSource::FindExperts(const Part& part, int count, std::int64_t i
     const WeightFormat format = checkpoint_.Find(name)->format;
     const WeightFormat first = checkpoint_.Find(NameOfExpert(part, 0))->format;
     if (format == first) continue;
-    return InvalidInput(
-        fmt::format("{}: tensor {} is {}, but that of expert 0 is {}, and those "
-                    "of all experts of a layer must be alike",
-                    checkpoint_.path.string(), checkpoint_.NameInFile(name), FormatName(format),
-                    FormatName(first)));
+    return Invalid(
+        "{}: tensor {} is {}, but that of expert 0 is {}, and those of all experts of a layer must "
+        "be alike",
+        checkpoint_.path.string(), checkpoint_.NameInFile(name), FormatName(format),
+        FormatName(first));
   }
   return {};
 }
@@ -309,13 +308,13 @@ Status CheckpointSource::Find(const std::string& name, const Shape& shape) {
   const TensorView* view = checkpoint_.Find(name);
   const bool first = used_.insert(name).second;
   if (view == nullptr) {
-    return InvalidInput(fmt::format("{}: lacks tensor {} of shape {}", where,
-                                    checkpoint_.NameInFile(name), FormatShape(shape)));
+    return Invalid("{}: lacks tensor {} of shape {}", where, checkpoint_.NameInFile(name),
+                   FormatShape(shape));
   }
   if (view->shape != shape) {
-    return InvalidInput(fmt::format("{}: tensor {} must have shape {} by {} but has {}", where,
-                                    checkpoint_.NameInFile(name), FormatShape(shape), Description(),
-                                    FormatShape(view->shape)));
+    return Invalid("{}: tensor {} must have shape {} by {} but has {}", where,
+                   checkpoint_.NameInFile(name), FormatShape(shape), Description(),
+                   FormatShape(view->shape));
   }
   if (first) bytes_ += view->bytes();
   return {};

@@ -4,17 +4,12 @@
 
 #include "base/check.h"
 #include "core/model/config/sublayers.h"
-#include "core/model/decoder/adapter_mixer.h"
 #include "core/model/decoder/decoder_weights.h"
 #include "core/model/decoder/decoder_workspace.h"
-#include "core/model/decoder/delta_mixer.h"
-#include "core/model/decoder/expert_mixer.h"
-#include "core/model/decoder/feature_mixer.h"
 #include "core/model/decoder/float_buffer.h"
-#include "core/model/decoder/latent_mixer.h"
 #include "core/model/decoder/layer_inputs.h"
-#include "core/model/heads/heads_model.h"
-#include "core/model/heads/layer_heads_model.h"
+#include "core/model/decoder/mixers.h"
+#include "core/model/heads/heads_models.h"
 #include "core/model/heads/markov_mixer.h"
 
 namespace foretoken {
@@ -167,9 +162,7 @@ void Decoder::AddToStream(const NormWeights& post_norm, int rows, float* added) 
 void Decoder::MakeQueriesAndKeys(int index, const float* x, int rows, float* qkv) {
   const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
   const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
-  if (spec.is_latent()) {
-    return latent_.Fold(spec, layer.latent, x, rows, backend_, qkv);
-  }
+  if (spec.is_latent()) return latent_.Fold(spec, layer.latent, x, rows, backend_, qkv);
   Multiply({layer.qkv, index, AdaptedMatrix::kQkv}, x, rows, qkv);
   const bool all = spec.qk_norm == AttentionSpec::QkNorm::kAllHeads;
   const bool own = spec.qk_norm == AttentionSpec::QkNorm::kEachHeadItsOwn;

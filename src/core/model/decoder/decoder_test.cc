@@ -8,7 +8,7 @@
 #include <random>
 #include <tuple>
 
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 #include "core/model/memory_needs.h"
 #include "core/model/model_testing.h"
 

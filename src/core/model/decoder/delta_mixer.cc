@@ -1,4 +1,4 @@
-#include "core/model/decoder/delta_mixer.h"
+#include "core/model/decoder/mixers.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "core/model/decoder/expert_mixer.h"
+#include "core/model/decoder/mixers.h"
 
 #include <algorithm>
 #include <span>

@@ -1,4 +1,4 @@
-#include "core/model/decoder/feature_mixer.h"
+#include "core/model/decoder/mixers.h"
 
 #include <algorithm>
 

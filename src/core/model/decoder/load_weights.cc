@@ -431,8 +431,8 @@ Result<std::size_t> CheckAll(const Checkpoint& checkpoint, const ModelConfig& co
   const bool has_experts = std::ranges::any_of(
       config.layers, [](const LayerSpec& layer) { return layer.mlp.has_experts(); });
   if (experts == ExpertsPlace::kFile && !has_experts) {
-    return InvalidInput(fmt::format("{}: the model has no experts that could stay in its file",
-                                    checkpoint.path.string()));
+    return Invalid("{}: the model has no experts that could stay in its file",
+                   checkpoint.path.string());
   }
   CheckpointSource source(checkpoint, experts, nullptr);
   FT_RETURN_IF_ERROR(Collector(config, source).All());

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/files/temporary_testing.h"
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 #include "core/model/families/family.h"
 #include "core/model/families/read_config.h"
 #include "core/model/model_testing.h"

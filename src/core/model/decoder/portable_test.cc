@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/backend/cpu/quant/quant_isa.h"
-#include "core/backend/reference/reference_backend.h"
+#include "core/backend/testing/reference_backend.h"
 #include "core/model/model_testing.h"
 #include "core/model/model_weights.h"
 

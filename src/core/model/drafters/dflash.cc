@@ -1,8 +1,5 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/text/printable.h"
@@ -44,21 +41,19 @@ class DflashFields {
   DflashFields(const Json& json, const std::string& where, bool dspark, Status* status)
       : all_(&json, where, status), own_(all_.Within("dflash_config")) {
     RefuseUnknownFlags(json, kDflashFlags, &all_);
-    if (const Json* own = all_.Find("dflash_config")) {
-      RefuseUnknownFlags(*own, kOwnFlags, &own_);
-    }
+    if (const Json* own = all_.Find("dflash_config")) RefuseUnknownFlags(*own, kOwnFlags, &own_);
     for (const char* other : {"selector_rank", "conv_kernel_size", "markov_rank"}) {
       const bool known = dspark && other == std::string_view("markov_rank");
       if (At(other).Has(other) && !known) {
-        At(other).Refuse(fmt::format("has {}, which only drafters of a later kind have", other));
+        At(other).Refuse("has {}, which only drafters of a later kind have", other);
       }
     }
     const char* const wanted = dspark ? "dspark" : "dflash";
     std::string projector = wanted;
     At("projector_type").String("projector_type", &projector);
     if (projector != wanted) {
-      all_.Refuse(fmt::format("projector_type is '{}', but only dflash and dspark are supported",
-                              Printable(projector)));
+      all_.Refuse("projector_type is '{}', but only dflash and dspark are supported",
+                  Printable(projector));
     }
   }
 
@@ -78,8 +73,7 @@ std::vector<int> ReadDflashPoints(DflashFields& fields, const ModelConfig& targe
   const int layers = target.layer_count();
   const int made_for = fields.all().IntOr("num_target_layers", 1, kMaxLayers, layers);
   if (made_for != layers) {
-    fields.all().Refuse(
-        fmt::format("is for a target of {} layers, but this one has {}", made_for, layers));
+    fields.all().Refuse("is for a target of {} layers, but this one has {}", made_for, layers);
   }
   const bool entered = fields.speculators();
   const char* const name = entered ? "aux_hidden_state_layer_ids" : "target_layer_ids";
@@ -88,7 +82,7 @@ std::vector<int> ReadDflashPoints(DflashFields& fields, const ModelConfig& targe
   if (at.Has(name)) {
     points = at.Integers(name, kMaxPoints, entered ? 0 : -1, entered ? layers : layers - 1);
   }
-  if (points.empty()) at.Refuse(fmt::format("lacks {}, the layers that it reads", name));
+  if (points.empty()) at.Refuse("lacks {}, the layers that it reads", name);
   if (!entered) {
     for (int& point : points) ++point;
   }
@@ -118,8 +112,8 @@ MarkovSpec ReadMarkov(DflashFields& fields, const ParallelSpec& block) {
   } else if (kind == "rnn") {
     markov.kind = MarkovSpec::Kind::kRecurrent;
   } else if (kind != "vanilla") {
-    at.Refuse(fmt::format("markov_head_type is '{}', but only vanilla, gated and rnn are supported",
-                          Printable(kind)));
+    at.Refuse("markov_head_type is '{}', but only vanilla, gated and rnn are supported",
+              Printable(kind));
   }
   if (markov.rank == 0) markov.kind = MarkovSpec::Kind::kVanilla;
   if (markov.kind == MarkovSpec::Kind::kRecurrent && block.in_place) {
@@ -172,16 +166,15 @@ Result<ModelConfig> DescribeDflash(const Json& json, const std::string& where,
   std::string family = "qwen3";
   fields.all().String("model_type", &family);
   if (dspark && family != "qwen3") {
-    fields.all().Refuse(
-        fmt::format("model_type is '{}', but only qwen3 is supported", Printable(family)));
+    fields.all().Refuse("model_type is '{}', but only qwen3 is supported", Printable(family));
   }
   FT_RETURN_IF_ERROR(status);
   FT_ASSIGN_OR_RETURN(ModelConfig config, speculators
                                               ? DescribeLayersWithin(json, where, kDflashFamilies)
                                               : DescribeLayers(json, where, "qwen3"));
   if (config.hidden != target.hidden) {
-    fields.all().Refuse(fmt::format("is for a target whose hidden_size is {}, but this one's is {}",
-                                    config.hidden, target.hidden));
+    fields.all().Refuse("is for a target whose hidden_size is {}, but this one's is {}",
+                        config.hidden, target.hidden);
   }
   config.feature = {.join = FeatureSpec::Join::kContext,
                     .points = ReadDflashPoints(fields, target),

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text/printable.h"
 #include "core/model/families/read_config.h"
@@ -28,7 +27,7 @@ void RefuseUnknownFlags(const Json& json, std::span<const std::string_view> know
   for (const auto& [name, value] : json.items()) {
     if (!value.is_boolean() || !value.get<bool>()) continue;
     if (std::ranges::find(known, name) != known.end()) continue;
-    fields->Refuse(fmt::format("{} is true, and what that changes is not known", Printable(name)));
+    fields->Refuse("{} is true, and what that changes is not known", Printable(name));
   }
 }
 
@@ -41,8 +40,8 @@ Result<ModelConfig> DescribeLayersWithin(const Json& json, const std::string& wh
   std::string family;
   layers.String("model_type", &family);
   if (std::ranges::find(families, family) == families.end()) {
-    layers.Refuse(fmt::format("model_type is '{}', but only {} are supported", Printable(family),
-                              fmt::join(families, ", ")));
+    layers.Refuse("model_type is '{}', but only {} are supported", Printable(family),
+                  fmt::join(families, ", "));
   }
   FT_RETURN_IF_ERROR(status);
   return DescribeLayers(json[kLayers], fmt::format("{}: {}", where, kLayers), family);

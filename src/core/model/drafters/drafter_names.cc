@@ -71,8 +71,8 @@ std::string DrafterNames::InFile(std::string_view ours) const {
 
 Status NameTensors(const DrafterNames& names, Checkpoint* folder) {
   const auto unknown = [&](std::string_view name) {
-    return InvalidInput(fmt::format("{}: has tensor '{}', which is none of {}",
-                                    folder->path.string(), Printable(name), names.kind));
+    return Invalid("{}: has tensor '{}', which is none of {}", folder->path.string(),
+                   Printable(name), names.kind);
   };
   std::ptrdiff_t named = 0;
   for (const auto& [name, tensor] : folder->tensors) {
@@ -88,8 +88,7 @@ Status NameTensors(const DrafterNames& names, Checkpoint* folder) {
   folder->Rename([&](std::string_view name) { return names.Ours(name); },
                  [names](std::string_view name) { return names.InFile(name); });
   if (std::ssize(folder->tensors) == named) return {};
-  return InvalidInput(
-      fmt::format("{}: has a tensor twice, under two names for it", folder->path.string()));
+  return Invalid("{}: has a tensor twice, under two names for it", folder->path.string());
 }
 
 }  // namespace foretoken

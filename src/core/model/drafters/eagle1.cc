@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <utility>
 
 #include "core/backend/taps.h"
@@ -29,8 +27,7 @@ Result<ModelConfig> DescribeEagle1(const Json& json, const std::string& where,
   FT_RETURN_IF_ERROR(status);
   FT_ASSIGN_OR_RETURN(ModelConfig config, DescribeLayers(std::move(layers), where, "llama"));
   if (config.hidden != target.hidden) {
-    fields.Refuse(
-        fmt::format("hidden_size is {}, but the target's is {}", config.hidden, target.hidden));
+    fields.Refuse("hidden_size is {}, but the target's is {}", config.hidden, target.hidden);
   }
   FT_RETURN_IF_ERROR(status);
   config.feature = {.join = FeatureSpec::Join::kProjected,

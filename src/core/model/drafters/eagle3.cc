@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <span>
-#include <utility>
 
 #include "base/text/printable.h"
 #include "core/model/drafters/drafter_kind.h"
@@ -43,7 +42,7 @@ void CheckVariant(ConfigFields& fields) {
     bool there = true;
     eagle.Bool(part, &there);
     if (!there) {
-      eagle.Refuse(fmt::format("{} is false, but only drafters with it are supported", part));
+      eagle.Refuse("{} is false, but only drafters with it are supported", part);
     }
   }
   if (const Json* json = fields.Find("eagle_config")) {
@@ -71,16 +70,15 @@ std::vector<int> ReadEagle3Points(ConfigFields& fields, const ModelConfig& targe
   }
   if (!points.empty() || !fields.ok()) return points;
   if (layers < 6) {
-    fields.Refuse(fmt::format("lacks {}, and a target of {} layers is too small for the usual ones",
-                              kPoints, layers));
+    fields.Refuse("lacks {}, and a target of {} layers is too small for the usual ones", kPoints,
+                  layers);
     return {};
   }
   points = {2, layers / 2, layers - 3};
-  notes->push_back(
-      fmt::format("the drafter does not say which layers of its target it reads: what enters {} is "
-                  "taken, as EAGLE's authors do; where it was trained on others, few drafts will "
-                  "be accepted",
-                  fmt::join(points, ", ")));
+  notes->push_back(fmt::format(
+      "the drafter does not say which layers of its target it reads: what enters {} is taken, as "
+      "EAGLE's authors do; where it was trained on others, few drafts will be accepted",
+      fmt::join(points, ", ")));
   return points;
 }
 
@@ -91,9 +89,9 @@ Result<ModelConfig> LayersOfSpeculators(const Json& json, const std::string& whe
   fields.String("speculators_model_type", &kind);
   if (kind != "eagle3" && kind != "peagle") {
     fields.Refuse(
-        fmt::format("speculators_model_type is {}, but only eagle3, peagle, mtp, dflash and dspark "
-                    "are supported",
-                    Printable(kind)));
+        "speculators_model_type is {}, but only eagle3, peagle, mtp, dflash and dspark are "
+        "supported",
+        Printable(kind));
   }
   FT_RETURN_IF_ERROR(status);
   FT_ASSIGN_OR_RETURN(ModelConfig config, DescribeLayersWithin(json, where, kEagle3Families));
@@ -136,8 +134,8 @@ Result<ModelConfig> DescribeEagle3(const Json& json, const std::string& where,
                                                       : DescribeLayers(json, where, "llama"));
   const int made_for = fields.IntOr("target_hidden_size", 1, kMaxHidden, config.hidden);
   if (made_for != target.hidden) {
-    fields.Refuse(fmt::format("is for a target whose hidden_size is {}, but this one's is {}",
-                              made_for, target.hidden));
+    fields.Refuse("is for a target whose hidden_size is {}, but this one's is {}", made_for,
+                  target.hidden);
   }
   FeatureSpec& feature = config.feature;
   feature = {.join = FeatureSpec::Join::kAttended,

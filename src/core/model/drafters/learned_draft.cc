@@ -3,21 +3,103 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <optional>
 #include <utility>
 
-#include "core/model/drafters/dflash_gguf.h"
-#include "core/model/drafters/drafted_tokens.h"
+#include "core/model/drafters/drafter_gguf.h"
 #include "core/model/drafters/drafter_kind.h"
 #include "core/model/drafters/drafter_names.h"
-#include "core/model/drafters/eagle3_gguf.h"
 #include "core/model/drafters/shared_tables.h"
 #include "core/model/families/family.h"
-#include "core/model/heads/hydra.h"
-#include "core/model/heads/medusa.h"
+#include "core/model/heads/read_heads.h"
 #include "core/model/model_weights.h"
 
 namespace foretoken {
 namespace {
+
+// The tensor of that name, of so many elements of a dtype; empty where there is none.
+Result<std::span<const std::byte>> Elements(const Checkpoint& folder, const char* name,
+                                            std::string_view dtype, std::size_t size, int count) {
+  const auto found = folder.others.find(name);
+  const bool other = folder.Find(name) != nullptr;
+  if (found == folder.others.end() && !other) return std::span<const std::byte>();
+  const bool fits = !other && found->second.dtype == dtype &&
+                    found->second.data.size() == size * static_cast<std::size_t>(count);
+  if (fits) return found->second.data;
+  return Invalid("{}: tensor {} must have {} elements of dtype {}, one for each token",
+                 folder.path.string(), name, count, dtype);
+}
+
+// The target's tokens where each is so much more than the drafter's, or that itself; none where
+// that cannot be: two are alike, one is beyond the vocabulary, or `marked` has others.
+std::optional<std::vector<Token>> TokensOf(const std::vector<std::int64_t>& numbers, bool offsets,
+                                           int vocabulary, std::span<const std::byte> marked) {
+  std::vector<Token> tokens;
+  std::vector<bool> said(static_cast<std::size_t>(vocabulary), false);
+  for (std::size_t own = 0; own < numbers.size(); ++own) {
+    const std::int64_t number = numbers[own];
+    if (number < -vocabulary || number >= vocabulary) return std::nullopt;
+    const std::int64_t token = offsets ? static_cast<std::int64_t>(own) + number : number;
+    if (token < 0 || token >= vocabulary) return std::nullopt;
+    const auto place = static_cast<std::size_t>(token);
+    if (said[place]) return std::nullopt;
+    if (!marked.empty() && marked[place] == std::byte{0}) return std::nullopt;
+    said[place] = true;
+    tokens.push_back(static_cast<Token>(token));
+  }
+  return tokens;
+}
+
+// The tokens that a drafter with `drafted` of its own says, out of the target's: of the folder's
+// `d2t` (I64), which has for each either the target's token or, as most do, how much larger that
+// is (never in GGUF files), and of `t2d` (BOOL), which marks these, where there is one. Null where
+// both are the same.
+Result<std::shared_ptr<const Translation>> DraftedTokens(const Checkpoint& folder, int drafted,
+                                                         const ModelConfig& target) {
+  const std::string where = folder.path.string();
+  FT_ASSIGN_OR_RETURN(const auto d2t,
+                      Elements(folder, "d2t", "I64", sizeof(std::int64_t), drafted));
+  FT_ASSIGN_OR_RETURN(const auto t2d, Elements(folder, "t2d", "BOOL", 1, target.vocabulary));
+  if (drafted > target.vocabulary) {
+    return Invalid("{}: drafts {} tokens, but its target has {}", where, drafted,
+                   target.vocabulary);
+  }
+  if (d2t.empty()) {
+    if (drafted == target.vocabulary) return std::shared_ptr<const Translation>();
+    return Invalid("{}: lacks tensor d2t, which says which {} of the target's {} tokens it drafts",
+                   where, drafted, target.vocabulary);
+  }
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(drafted));
+  std::memcpy(numbers.data(), d2t.data(), d2t.size());
+  const auto marks =
+      std::ranges::count_if(t2d, [](std::byte mark) { return mark != std::byte{0}; });
+  std::optional<std::vector<Token>> tokens;
+  if (t2d.empty() || marks == drafted) {
+    const bool gguf = folder.gguf.has_value();  // Whose numbers are always tokens.
+    if (!gguf) tokens = TokensOf(numbers, /*offsets=*/true, target.vocabulary, t2d);
+    if (!tokens) tokens = TokensOf(numbers, /*offsets=*/false, target.vocabulary, t2d);
+  }
+  if (!tokens) {
+    return Invalid("{}: tensor d2t does not name {} different tokens of the target's {}{}", where,
+                   drafted, target.vocabulary, t2d.empty() ? "" : ", those that t2d marks");
+  }
+  if (drafted == target.vocabulary && std::ranges::is_sorted(*tokens)) {
+    return std::shared_ptr<const Translation>();
+  }
+  auto translation = std::make_shared<Translation>();
+  translation->read.resize(static_cast<std::size_t>(target.vocabulary));
+  std::iota(translation->read.begin(), translation->read.end(), 0);
+  translation->said.assign(translation->read.size(), -1);
+  for (std::size_t own = 0; own < tokens->size(); ++own) {
+    translation->said[static_cast<std::size_t>((*tokens)[own])] = static_cast<Token>(own);
+  }
+  translation->bos = target.bos;
+  translation->eos = target.eos;
+  return std::shared_ptr<const Translation>(std::move(translation));
+}
 
 Json ParseConfig(const Checkpoint& folder) { return Json::Parse(folder.config.json); }
 
@@ -73,7 +155,7 @@ void CompletePositions(const ModelConfig& target, LearnedDraft* draft) {
 }  // namespace
 
 bool IsLearnedDraft(const Checkpoint& folder) {
-  if (folder.gguf.has_value()) return IsEagle3Gguf(folder) || IsDflashGguf(folder);
+  if (folder.gguf.has_value()) return IsDrafterGguf(folder);
   const Json json = ParseConfig(folder);
   if (!json.is_object()) return false;
   if (IsMedusa(folder, json) || IsHydra(folder, json)) return true;
@@ -85,7 +167,7 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
                                       const ModelConfig& target_config) {
   const std::string path = folder.path.string();
   if (!IsLearnedDraft(folder)) {
-    return InvalidInput(fmt::format("{}: is no drafter that reads its target's states", path));
+    return Invalid("{}: is no drafter that reads its target's states", path);
   }
   if (const Json said = ParseConfig(folder); IsMedusa(folder, said)) {
     return ReadMedusa(std::move(folder), said, target_config);
@@ -94,9 +176,7 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
   }
   const bool gguf = folder.gguf.has_value();
   if (gguf) {
-    FT_ASSIGN_OR_RETURN(folder.config.json, IsDflashGguf(folder)
-                                                ? DflashFromGguf(folder, target_config.vocabulary)
-                                                : Eagle3FromGguf(folder));
+    FT_ASSIGN_OR_RETURN(folder.config.json, DrafterFromGguf(folder, target_config.vocabulary));
   }
   const Json json = ParseConfig(folder);
   const DrafterKind& kind = KindOf(json);
@@ -106,9 +186,8 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
   ModelConfig& config = draft.config;
   config.architecture = kind.name;
   if (config.embedded != target_config.vocabulary) {
-    return InvalidInput(fmt::format("{}: vocab_size is {}, but the target has {} tokens",
-                                    folder.config.where, config.embedded,
-                                    target_config.vocabulary));
+    return Invalid("{}: vocab_size is {}, but the target has {} tokens", folder.config.where,
+                   config.embedded, target_config.vocabulary);
   }
   if (config.embedded == config.vocabulary) config.embedded = 0;
   config.tied_embeddings = false;

@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include "core/model/drafters/drafter_kind.h"
 #include "core/model/drafters/prediction_layer.h"
 
@@ -28,8 +26,8 @@ Result<ModelConfig> DescribeMtp(const Json& json, const std::string& where,
   FT_RETURN_IF_ERROR(status);
   FT_ASSIGN_OR_RETURN(const ModelConfig model, DescribeLayersWithin(json, where, kMtpFamilies));
   if (model.hidden != target.hidden) {
-    fields.Refuse(fmt::format("is for a target whose hidden_size is {}, but this one's is {}",
-                              model.hidden, target.hidden));
+    fields.Refuse("is for a target whose hidden_size is {}, but this one's is {}", model.hidden,
+                  target.hidden);
   }
   FT_RETURN_IF_ERROR(status);
   return PredictionLayerOf(model, where);

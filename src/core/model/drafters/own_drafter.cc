@@ -1,13 +1,10 @@
 #include "core/model/drafters/own_drafter.h"
 
-#include <fmt/core.h>
-
 #include <utility>
 
 #include "base/text/printable.h"
 #include "core/model/drafters/prediction_layer.h"
-#include "core/model/heads/extra_heads.h"
-#include "core/model/heads/medusa.h"
+#include "core/model/heads/read_heads.h"
 
 namespace foretoken {
 
@@ -19,8 +16,8 @@ Result<LearnedDraft> ReadDrafter(std::string_view own, Checkpoint files, const C
     return read(std::move(files), target, target_config);
   }
   if (own == "medusa") return ReadOwnMedusa(std::move(files), target_config);
-  return InvalidInput(fmt::format("{}: what drafts in a model's files is mtp or medusa, not '{}'",
-                                  files.path.string(), Printable(own)));
+  return Invalid("{}: what drafts in a model's files is mtp or medusa, not '{}'",
+                 files.path.string(), Printable(own));
 }
 
 }  // namespace foretoken

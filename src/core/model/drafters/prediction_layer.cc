@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <initializer_list>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -106,9 +105,9 @@ Result<ModelConfig> PredictionLayerOf(const ModelConfig& model, const std::strin
   const auto layer = std::find_if(model.layers.rbegin(), model.layers.rend(),
                                   [](const LayerSpec& each) { return !each.is_recurrent(); });
   if (layer == model.layers.rend()) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "{}: no layer of the model has attention, as that which guesses further tokens must",
-        where));
+        where);
   }
   ModelConfig config = model;
   config.layers = {*layer};
@@ -128,17 +127,16 @@ Result<LearnedDraft> ReadPredictionLayer(Checkpoint model, const Checkpoint& tar
   const std::string path = model.path.string();
   const std::vector<std::string> found = PrefixesOf(model);
   if (found.empty()) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "{}: has no layer that guesses further tokens: tensors mtp.* of a folder or those of a "
         "layer behind its own, blk.N.nextn.* of a GGUF file",
-        path));
+        path);
   }
   const Form* form = FormOf(target_config.family);
   if (form == nullptr) {
-    return InvalidInput(
-        fmt::format("{}: has a layer that guesses further tokens, which of {} models is not "
-                    "supported",
-                    path, target_config.family));
+    return Invalid(
+        "{}: has a layer that guesses further tokens, which of {} models is not supported", path,
+        target_config.family);
   }
   const bool gguf = model.gguf.has_value();
   const bool one_layer = gguf || form->number != Form::Number::kNone;
@@ -147,10 +145,10 @@ Result<LearnedDraft> ReadPredictionLayer(Checkpoint model, const Checkpoint& tar
   const std::string prefix = one_layer ? fmt::format("{}{}.", gguf ? "blk." : form->prefix, number)
                                        : std::string(form->prefix);
   if (std::ranges::find(found, prefix) == found.end()) {
-    return InvalidInput(
-        fmt::format("{}: the layer that guesses further tokens is {}*, but that of a target of {} "
-                    "layers is {}*",
-                    path, Printable(found.front()), target_config.layer_count(), prefix));
+    return Invalid(
+        "{}: the layer that guesses further tokens is {}*, but that of a target of {} layers is "
+        "{}*",
+        path, Printable(found.front()), target_config.layer_count(), prefix);
   }
   LearnedDraft draft;
   FT_ASSIGN_OR_RETURN(draft.config, PredictionLayerOf(target_config, path));

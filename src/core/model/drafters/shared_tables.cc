@@ -1,7 +1,5 @@
 #include "core/model/drafters/shared_tables.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <string>
 
@@ -37,10 +35,10 @@ Status ShareTables(const Checkpoint& target, const ModelConfig& target_config,
   const bool no_head = all_tokens && draft->Find(head) == nullptr;
   const bool no_embedding = draft->Find(embedding) == nullptr;
   if ((no_head || no_embedding) && config.hidden != target_config.hidden) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "{}: lacks tensor {}, and the target's has {} numbers for a token, where {} are needed",
         draft->path.string(), draft->NameInFile(no_embedding ? embedding : head),
-        target_config.hidden, config.hidden));
+        target_config.hidden, config.hidden);
   }
   if (no_embedding) Share(target, embedding, embedding, draft);
   if (no_head) Share(target, target_config.tied_embeddings ? embedding : head, head, draft);

@@ -1,17 +1,103 @@
-#include <fmt/core.h>
-
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/numbers/portable_math.h"
+#include "base/result.h"
 #include "base/text/printable.h"
 #include "core/model/config/rope_config.h"
 #include "core/model/families/family.h"
 #include "core/model/families/gguf/own_keys.h"
-#include "core/model/families/key_value_rows.h"
+#include "core/tensor/tensor_view.h"
+#include "core/weights/checkpoint.h"
 
 namespace foretoken {
 namespace {
+
+// How a tensor [heads * (key + value), rank] that makes the keys and values of heads has its rows:
+// head by head those of its key, then those of its value.
+struct HeadRows {
+  std::int64_t heads = 0;
+  std::int64_t key = 0;
+  std::int64_t value = 0;
+};
+
+// The rows of keys, transposed: [heads, rank, key]. Of a format that is not in blocks.
+std::vector<std::byte> KeyColumns(const TensorView& from, const HeadRows& rows) {
+  const auto rank = static_cast<std::size_t>(from.shape[1]);
+  const std::size_t size = from.bytes() / static_cast<std::size_t>(from.elements());
+  const auto keys = static_cast<std::size_t>(rows.key);
+  std::vector<std::byte> made(static_cast<std::size_t>(rows.heads) * keys * rank * size);
+  std::byte* to = made.data();
+  for (std::int64_t head = 0; head < rows.heads; ++head) {
+    const auto first = static_cast<std::size_t>(head * (rows.key + rows.value));
+    for (std::size_t i = 0; i < rank; ++i) {
+      for (std::size_t key = 0; key < keys; ++key, to += size) {
+        std::memcpy(to, from.data + ((first + key) * rank + i) * size, size);
+      }
+    }
+  }
+  return made;
+}
+
+// The rows of values: [heads, value, rank].
+std::vector<std::byte> ValueRows(const TensorView& from, const HeadRows& rows) {
+  const std::size_t row = from.bytes() / static_cast<std::size_t>(from.shape[0]);
+  std::vector<std::byte> made;
+  for (std::int64_t head = 0; head < rows.heads; ++head) {
+    const auto first = static_cast<std::size_t>(head * (rows.key + rows.value) + rows.key) * row;
+    made.insert(made.end(), from.data + first,
+                from.data + first + static_cast<std::size_t>(rows.value) * row);
+  }
+  return made;
+}
+
+// The heads of a layer by the shapes of its tensors; none where they do not fit together, which is
+// found when they are asked for.
+HeadRows RowsOf(const Checkpoint& checkpoint, const std::string& layer) {
+  const auto size = [&](const char* name, std::size_t dimension) -> std::int64_t {
+    const TensorView* view = checkpoint.Find(layer + name + ".weight");
+    return view == nullptr || view->shape.size() != 2 ? 0 : view->shape[dimension];
+  };
+  const std::int64_t values = size("o", 1);
+  const std::int64_t keys = size("kv_b", 0) - values;
+  const std::int64_t queries = size("q_b", 0) + size("q", 0);
+  const std::int64_t rotated = size("kv_a", 0) - size("kv_b", 1);
+  if (values <= 0 || keys <= 0 || rotated <= 0 || queries <= keys) return {};
+  const std::int64_t heads = (queries - keys) / rotated;
+  if (heads == 0 || values % heads != 0 || keys % heads != 0) return {};
+  return {heads, keys / heads, values / heads};
+}
+
+// Folders of models with latent attention keep what makes keys and values of all heads in one
+// tensor, "kv_b", head by head: it becomes "k_b" [heads, rank, key] and "v_b" [heads, value, rank]
+// (Family::arrange). One that does not fit the others of its layer stays, and is found later.
+Status ArrangeKeysAndValues(Checkpoint* checkpoint) {
+  std::vector<std::pair<std::string, TensorView>> both;
+  for (const auto& [name, view] : checkpoint->tensors) {
+    if (name.ends_with(".kv_b.weight") && !IsQuantized(view.format)) both.emplace_back(name, view);
+  }
+  for (const auto& [name, view] : both) {
+    const std::string layer = name.substr(0, name.size() - std::strlen("kv_b.weight"));
+    const HeadRows rows = RowsOf(*checkpoint, layer);
+    if (rows.heads == 0) continue;
+    const std::int64_t rank = view.shape[1];
+    const auto arrange = [&, tensor = view](const std::string& ours,
+                                            std::vector<std::int64_t> shape, auto make) {
+      checkpoint->arranged[ours] = {{{tensor.data, tensor.bytes()}},
+                                    [tensor, rows, make] { return make(tensor, rows); }};
+      checkpoint->tensors[ours] = {tensor.format, std::move(shape), nullptr};
+    };
+    arrange(layer + "k_b.weight", {rows.heads, rank, rows.key}, KeyColumns);
+    arrange(layer + "v_b.weight", {rows.heads, rows.value, rank}, ValueRows);
+    checkpoint->tensors.erase(name);
+  }
+  return {};
+}
 
 // Folders keep what makes keys and values of all heads in one tensor, head by head; GGUF files have
 // it in two, of which that of keys is transposed.
@@ -65,8 +151,8 @@ Routing ReadRouting(ConfigFields& fields, bool sigmoids) {
   routing.chosen_groups = fields.IntOr("topk_group", 1, kMaxExperts, 1);
   const char* only = sigmoids ? "noaux_tc" : "group_limited_greedy";
   if (method != only) {
-    fields.Refuse(fmt::format("topk_method is {}, but only {}{} is supported here",
-                              Printable(method), sigmoids ? "" : "greedy or ", only));
+    fields.Refuse("topk_method is {}, but only {}{} is supported here", Printable(method),
+                  sigmoids ? "" : "greedy or ", only);
   }
   return routing;
 }
@@ -97,8 +183,7 @@ void SetLatentAttention(ConfigFields& fields, ModelConfig* config) {
   const bool biased = fields.BoolOr("attention_bias", false);
   if (!fields.ok()) return;
   if (latent.kv_rank % 2 != 0 || rotated % 2 != 0) {
-    fields.Refuse(fmt::format("kv_lora_rank {} and qk_rope_head_dim {} must be even",
-                              latent.kv_rank, rotated));
+    fields.Refuse("kv_lora_rank {} and qk_rope_head_dim {} must be even", latent.kv_rank, rotated);
   }
   if (biased) fields.Refuse("attention_bias is true, which is not supported");
   if (fields.BoolOr("mlp_bias", false)) fields.Refuse("mlp_bias is true, which is not supported");
@@ -120,8 +205,8 @@ void DescribeDeepseek(ConfigFields& fields, const char* usual_scores, ModelConfi
   std::string scores = usual_scores;
   fields.String("scoring_func", &scores);
   if (scores != usual_scores) {
-    fields.Refuse(fmt::format("scoring_func is {}, but models of {} have {}", Printable(scores),
-                              config->family, usual_scores));
+    fields.Refuse("scoring_func is {}, but models of {} have {}", Printable(scores), config->family,
+                  usual_scores);
   }
   const bool sigmoids = scores == "sigmoid";
   const Routing routing = ReadRouting(fields, sigmoids);

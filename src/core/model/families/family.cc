@@ -137,8 +137,8 @@ Activation ActivationOf(ConfigFields& fields) {
   if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast") {
     return Activation::kGeluTanh;
   }
-  fields.Refuse(fmt::format("{} is {}, but only silu and gelu_pytorch_tanh are supported", field,
-                            Printable(name)));
+  fields.Refuse("{} is {}, but only silu and gelu_pytorch_tanh are supported", field,
+                Printable(name));
   return Activation::kSilu;
 }
 
@@ -147,18 +147,18 @@ void ReadAttentionHeads(ConfigFields& fields, int hidden, AttentionSpec* attenti
   attention->kv_heads = fields.IntOr("num_key_value_heads", 1, kMaxHeads, attention->heads);
   if (!fields.ok()) return;
   if (!fields.Has("head_dim") && hidden % attention->heads != 0) {
-    fields.Refuse(fmt::format("hidden_size {} is not a multiple of num_attention_heads {}", hidden,
-                              attention->heads));
+    fields.Refuse("hidden_size {} is not a multiple of num_attention_heads {}", hidden,
+                  attention->heads);
   }
   attention->head_dim = fields.IntOr("head_dim", 1, kMaxHeadDim, hidden / attention->heads);
   if (attention->head_dim % 2 != 0 || attention->head_dim < 2 ||
       attention->head_dim > kMaxHeadDim) {
-    fields.Refuse(fmt::format("head_dim is {} but must be even and from 2 to {}",
-                              attention->head_dim, kMaxHeadDim));
+    fields.Refuse("head_dim is {} but must be even and from 2 to {}", attention->head_dim,
+                  kMaxHeadDim);
   }
   if (attention->heads % attention->kv_heads != 0) {
-    fields.Refuse(fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}",
-                              attention->heads, attention->kv_heads));
+    fields.Refuse("num_attention_heads {} is not a multiple of num_key_value_heads {}",
+                  attention->heads, attention->kv_heads);
   }
   attention->scale = 1 / std::sqrt(static_cast<double>(attention->head_dim));
 }
@@ -207,8 +207,7 @@ void DescribeUsual(ConfigFields& fields, int context, ModelConfig* config) {
     fields.Within("quantization_config").String("quant_method", &method);
     if (method != "mxfp4") {
       fields.Refuse(
-          "has a quantization_config, but only F32, F16, BF16 and MXFP4 weights are "
-          "supported");
+          "has a quantization_config, but only F32, F16, BF16 and MXFP4 weights are supported");
     }
   }
   if (!fields.ok()) return;
@@ -223,10 +222,8 @@ std::vector<bool> SlidingLayers(ConfigFields& fields, int layers,
   for (std::size_t i = 0; i < sliding.size() && fields.ok(); ++i) {
     sliding[i] = types.empty() ? otherwise(static_cast<int>(i)) : types[i] == "sliding_attention";
     if (types.empty() || sliding[i] || types[i] == "full_attention") continue;
-    fields.Refuse(
-        fmt::format("layer_types has {}, but only full_attention and sliding_attention "
-                    "are supported",
-                    Printable(types[i])));
+    fields.Refuse("layer_types has {}, but only full_attention and sliding_attention are supported",
+                  Printable(types[i]));
   }
   return sliding;
 }
@@ -249,19 +246,18 @@ void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
   if (!fields.ok()) return;
   if (routing.experts % routing.groups != 0 || routing.chosen_groups > routing.groups) {
     return fields.Refuse(
-        fmt::format("{} {} are not in n_group {} groups of one size, of which a row chooses "
-                    "topk_group {}",
-                    name, routing.experts, routing.groups, routing.chosen_groups));
+        "{} {} are not in n_group {} groups of one size, of which a row chooses topk_group {}",
+        name, routing.experts, routing.groups, routing.chosen_groups);
   }
   const int most = routing.experts / routing.groups * routing.chosen_groups;
   if (routing.chosen > most) {
-    return fields.Refuse(fmt::format(
+    return fields.Refuse(
         "{} {} is more than {}", chosen, routing.chosen,
         most == routing.experts
             ? fmt::format("{} {}", name, most)
-            : fmt::format("the {} that topk_group {} of n_group {} "
-                          "groups of n_routed_experts {} have",
-                          most, routing.chosen_groups, routing.groups, routing.experts)));
+            : fmt::format(
+                  "the {} that topk_group {} of n_group {} groups of n_routed_experts {} have",
+                  most, routing.chosen_groups, routing.groups, routing.experts));
   }
   for (std::size_t i = 0; i < config->layers.size(); ++i) {
     if (!sparse(static_cast<int>(i))) continue;

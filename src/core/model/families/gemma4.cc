@@ -1,8 +1,5 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -62,17 +59,16 @@ std::optional<Json> ReadPerLayer(ConfigFields& fields, const std::vector<bool>& 
     const auto first = std::ranges::find(sliding, false) - sliding.begin();
     if (std::cmp_equal(i, first)) of_full = own;
     if (own == (sliding[i] ? Json::object() : of_full)) continue;
-    fields.Refuse(fmt::format(
+    fields.Refuse(
         "per_layer_config gives layer {} sizes of its own, which only all layers without a window "
         "may have alike",
-        i));
+        i);
   }
   for (const auto& [name, value] : of_full.items()) {
     if (name == "head_dim" || name == "num_key_value_heads") continue;
     fields.Refuse(
-        fmt::format("per_layer_config has {}, but only head_dim and num_key_value_heads "
-                    "are supported there",
-                    Printable(name)));
+        "per_layer_config has {}, but only head_dim and num_key_value_heads are supported there",
+        Printable(name));
   }
   return of_full;
 }
@@ -92,14 +88,13 @@ void ReadFullAttention(ConfigFields& fields, const std::vector<bool>& sliding,
     if (full->keys_as_values) full->kv_heads = own_heads;
   }
   if (full->head_dim % 2 != 0) {
-    fields.Refuse(
-        fmt::format("head_dim of layers without a window is {} but must be even", full->head_dim));
+    fields.Refuse("head_dim of layers without a window is {} but must be even", full->head_dim);
   }
   if (full->heads % full->kv_heads != 0) {
     fields.Refuse(
-        fmt::format("num_attention_heads {} is not a multiple of the {} key and value heads of "
-                    "layers without a window",
-                    full->heads, full->kv_heads));
+        "num_attention_heads {} is not a multiple of the {} key and value heads of layers without "
+        "a window",
+        full->heads, full->kv_heads);
   }
 }
 
@@ -130,9 +125,8 @@ void ShareKeysAndValues(ConfigFields& fields, const std::vector<bool>& sliding,
     const auto from = std::find(std::reverse_iterator(own), sliding.rend(), sliding[layer]);
     if (from == sliding.rend()) {
       return fields.Refuse(
-          fmt::format("layer {} has no keys and values, and no layer before it that has "
-                      "some sees as it does",
-                      i));
+          "layer {} has no keys and values, and no layer before it that has some sees as it does",
+          i);
     }
     config->layers[layer].attention.kv_from = static_cast<int>(sliding.rend() - from) - 1;
     if (wide) config->layers[layer].mlp.intermediate *= 2;

@@ -1,15 +1,66 @@
-#include <fmt/core.h>
-
-#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/model/families/family.h"
-#include "core/weights/arrange/turned_experts.h"
+#include "core/tensor/tensor_view.h"
 
 namespace foretoken {
 namespace {
+
+// The order in which outputs of experts are kept: as they are, or in turns, those of the gate at
+// even places and those that it is multiplied with at odd ones. What is made has the gate's first.
+enum class Outputs { kInOrder, kInTurns };
+
+// Where the output lies that becomes number `output` of `count`.
+std::int64_t PlaceOf(std::int64_t output, std::int64_t count, Outputs outputs) {
+  if (outputs == Outputs::kInOrder) return output;
+  const std::int64_t half = count / 2;
+  return output < half ? 2 * output : 2 * (output - half) + 1;
+}
+
+// Matrices [experts, inputs, outputs] of floats as [experts, outputs, inputs].
+std::vector<std::byte> Transposed(const TensorView& stacked, Outputs outputs) {
+  const std::int64_t experts = stacked.shape[0];
+  const std::int64_t inputs = stacked.shape[1];
+  const std::int64_t count = stacked.shape[2];
+  const std::size_t size = FormatBytes(stacked.format, 1);
+  std::vector<std::byte> made(stacked.bytes());
+  std::byte* to = made.data();
+  for (std::int64_t expert = 0; expert < experts; ++expert) {
+    const std::byte* const matrix =
+        stacked.data + FormatBytes(stacked.format, expert * inputs * count);
+    for (std::int64_t output = 0; output < count; ++output) {
+      const std::byte* from = matrix + FormatBytes(stacked.format, PlaceOf(output, count, outputs));
+      const std::size_t step = FormatBytes(stacked.format, count);
+      for (std::int64_t i = 0; i < inputs; ++i, from += step, to += size) {
+        std::memcpy(to, from, size);
+      }
+    }
+  }
+  return made;
+}
+
+// Biases [experts, outputs] or matrices [experts, outputs, inputs] in any format, whose outputs
+// are in turns, in order.
+std::vector<std::byte> InOrder(const TensorView& stacked) {
+  const std::int64_t count = stacked.shape[1];
+  const std::size_t size =
+      FormatBytes(stacked.format, stacked.shape.size() > 2 ? stacked.shape[2] : 1);
+  std::vector<std::byte> made(stacked.bytes());
+  std::byte* to = made.data();
+  for (std::int64_t expert = 0; expert < stacked.shape[0]; ++expert) {
+    for (std::int64_t output = 0; output < count; ++output, to += size) {
+      const std::int64_t place = expert * count + PlaceOf(output, count, Outputs::kInTurns);
+      std::memcpy(to, stacked.data + static_cast<std::size_t>(place) * size, size);
+    }
+  }
+  return made;
+}
 
 // Folders keep the weights of experts transposed and their gates in turns; those become what the
 // second row of each pair says.
@@ -46,7 +97,7 @@ void RefuseOtherActivation(ConfigFields& fields) {
   for (const auto& [name, supported] : kSupported) {
     const double value = fields.NumberOr(name, -1e6, 1e6, supported);
     if (std::abs(value - supported) <= 1e-6) continue;
-    fields.Refuse(fmt::format("{} is {}, but only {} is supported", name, value, supported));
+    fields.Refuse("{} is {}, but only {} is supported", name, value, supported);
   }
 }
 
@@ -107,9 +158,8 @@ Status ArrangeGptOss(Checkpoint* checkpoint) {
     const bool matrices = name.ends_with(".turned");
     if (!matrices && !name.ends_with(".turns")) continue;
     if (view.shape.size() != (matrices ? 3 : 2)) {
-      return InvalidInput(fmt::format("{}: tensor {} must have {} dimensions but has {}",
-                                      checkpoint->path.string(), checkpoint->NameInFile(name),
-                                      matrices ? 3 : 2, view.shape.size()));
+      return Invalid("{}: tensor {} must have {} dimensions but has {}", checkpoint->path.string(),
+                     checkpoint->NameInFile(name), matrices ? 3 : 2, view.shape.size());
     }
     const bool in_turns = stem.ends_with(".gate_up");
     if (!matrices) {

@@ -101,13 +101,12 @@ void DescribeGraniteHybrid(ConfigFields& fields, ModelConfig* config) {
   };
   if (fields.ok() && (types.empty() || !std::ranges::all_of(types, attends))) {
     fields.Refuse(
-        "has layers that are not attention (layer_types), but of Granite 4 only models "
-        "of attention are supported");
+        "has layers that are not attention (layer_types), but of Granite 4 only models of "
+        "attention are supported");
   }
   if (fields.IntOr("num_local_experts", 0, kMaxExperts, 8) != 0) {
     fields.Refuse(
-        "has experts (num_local_experts), but of Granite 4 only models without are "
-        "supported");
+        "has experts (num_local_experts), but of Granite 4 only models without are supported");
   }
   const int width = fields.IntOr("shared_intermediate_size", 1, kMaxIntermediate, 1024);
   const bool rotates = fields.Find("position_embedding_type") != nullptr;

@@ -38,10 +38,9 @@ const Family* FindFamily(ConfigFields& fields, ModelConfig* config) {
   if (family == nullptr ||
       !(config->architecture.empty() || config->architecture == family->architecture ||
         config->architecture.ends_with("ForConditionalGeneration"))) {
-    fields.Refuse(
-        fmt::format("describes {} (model_type '{}'), but there are {}",
-                    config->architecture.empty() ? "unknown" : Printable(config->architecture),
-                    Printable(type), NamesOfAll()));
+    fields.Refuse("describes {} (model_type '{}'), but there are {}",
+                  config->architecture.empty() ? "unknown" : Printable(config->architecture),
+                  Printable(type), NamesOfAll());
     return nullptr;
   }
   if (config->architecture.empty()) config->architecture = family->architecture;

@@ -1,4 +1,4 @@
-#include "core/model/heads/extra_heads.h"
+#include "core/model/heads/read_heads.h"
 
 #include <fmt/core.h>
 
@@ -45,15 +45,14 @@ Result<LearnedDraft> ReadExtraHeads(Checkpoint model, const Checkpoint& target,
                                     const ModelConfig& target_config) {
   const std::string path = model.path.string();
   if (target_config.family != kLlama.name) {
-    return InvalidInput(
-        fmt::format("{}: has extra heads, which of llama models only are supported, but this is a "
-                    "{} model",
-                    path, target_config.family));
+    return Invalid(
+        "{}: has extra heads, which of llama models only are supported, but this is a {} model",
+        path, target_config.family);
   }
   const int count = CountExtraHeads(model);
   if (count == 0 || count > kMaxProposal) {
-    return InvalidInput(fmt::format("{}: has {} extra heads, but from 1 to {} are supported", path,
-                                    count, kMaxProposal));
+    return Invalid("{}: has {} extra heads, but from 1 to {} are supported", path, count,
+                   kMaxProposal);
   }
   LearnedDraft draft;
   draft.config = target_config;

@@ -1,4 +1,4 @@
-#include "core/model/heads/extra_heads.h"
+#include "core/model/heads/read_heads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

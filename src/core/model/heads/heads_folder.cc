@@ -35,8 +35,8 @@ void HeadNames::AddLayer(const Checkpoint& folder, const std::string& prefix, in
 
 Status HeadNames::Rename(const std::string& what, Checkpoint* folder) const {
   const auto unknown = [&](std::string_view name) {
-    return InvalidInput(fmt::format("{}: has tensor '{}', which is none of {}",
-                                    folder->path.string(), Printable(name), what));
+    return Invalid("{}: has tensor '{}', which is none of {}", folder->path.string(),
+                   Printable(name), what);
   };
   for (const auto& [name, tensor] : folder->tensors) {
     if (!ours_.contains(name)) return unknown(name);
@@ -60,8 +60,7 @@ void CheckSizesOfTarget(const ModelConfig& target, ConfigFields* fields) {
   const auto same = [&](const char* name, int most, int of_target) {
     const int said = fields->IntOr(name, 1, most, of_target);
     if (said == of_target) return;
-    fields->Refuse(
-        fmt::format("is for a target whose {} is {}, but this one's is {}", name, said, of_target));
+    fields->Refuse("is for a target whose {} is {}, but this one's is {}", name, said, of_target);
   };
   same("hidden_size", kMaxHidden, target.hidden);
   same("vocab_size", kMaxVocabulary, target.vocabulary);
@@ -70,9 +69,9 @@ void CheckSizesOfTarget(const ModelConfig& target, ConfigFields* fields) {
 Status CheckLogits(const Checkpoint& folder, const std::string& name, const ModelConfig& target) {
   const std::vector<std::int64_t>& shape = folder.Find(name)->shape;
   if (shape == std::vector<std::int64_t>{target.vocabulary, target.hidden}) return {};
-  return InvalidInput(fmt::format("{}: tensor {} is [{}], but of heads for this target [{}, {}]",
-                                  folder.path.string(), name, fmt::join(shape, ", "),
-                                  target.vocabulary, target.hidden));
+  return Invalid("{}: tensor {} is [{}], but of heads for this target [{}, {}]",
+                 folder.path.string(), name, fmt::join(shape, ", "), target.vocabulary,
+                 target.hidden);
 }
 
 void NoteCount(const std::string& where, const char* name, int counted, ConfigFields* fields,

@@ -1,10 +1,9 @@
-#include "core/model/heads/hydra.h"
+#include "core/model/heads/read_heads.h"
 
 #include <fmt/core.h>
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/text/printable.h"
 #include "core/backend/taps.h"
@@ -53,8 +52,8 @@ Result<Said> ReadSaid(const Json& json, const std::string& where, const ModelCon
                                ? json["hydra_head_arch"].get<std::string>()
                                : "mlp";
   if (arch != "mlp" && arch != "prefix-mlp") {
-    fields.Refuse(fmt::format("hydra_head_arch is '{}', but only mlp and prefix-mlp are supported",
-                              Printable(arch)));
+    fields.Refuse("hydra_head_arch is '{}', but only mlp and prefix-mlp are supported",
+                  Printable(arch));
   }
   if (!fields.BoolOr("grounded_heads", false)) {
     fields.Refuse("grounded_heads is not true: heads that read no tokens are Medusa's");
@@ -62,10 +61,10 @@ Result<Said> ReadSaid(const Json& json, const std::string& where, const ModelCon
   Said said{.layout = arch == "mlp" ? kMlp : kPrefixMlp};
   said.offset = fields.IntOr("hidden_state_offset", 0, target.layer_count(), 0);
   if (said.layout.prefix && target.family != kLlama.name) {
-    fields.Refuse(fmt::format(
+    fields.Refuse(
         "hydra_head_arch is 'prefix-mlp', whose layer is that of a llama model, but the target is "
         "a {} model",
-        target.family));
+        target.family);
   }
   FT_RETURN_IF_ERROR(status);
   return said;
@@ -87,12 +86,11 @@ Result<Counts> CountHydraHeads(const Checkpoint& folder, const Layout& layout) {
        {std::pair(counts.heads, layout.Logits(0) + ".weight"),
         std::pair(counts.blocks, layout.Block(0, 0) + ".linear.weight")}) {
     if (count > 0) continue;
-    return InvalidInput(
-        fmt::format("{}: lacks tensor {}, of the first of Hydra's heads", path, name));
+    return Invalid("{}: lacks tensor {}, of the first of Hydra's heads", path, name);
   }
   if (counts.heads > kMaxProposal) {
-    return InvalidInput(fmt::format("{}: has {} heads, but no more than {} tokens are drafted",
-                                    path, counts.heads, kMaxProposal));
+    return Invalid("{}: has {} heads, but no more than {} tokens are drafted", path, counts.heads,
+                   kMaxProposal);
   }
   return counts;
 }

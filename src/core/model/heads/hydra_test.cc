@@ -1,4 +1,4 @@
-#include "core/model/heads/hydra.h"
+#include "core/model/heads/read_heads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

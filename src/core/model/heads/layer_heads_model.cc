@@ -1,4 +1,4 @@
-#include "core/model/heads/layer_heads_model.h"
+#include "core/model/heads/heads_models.h"
 
 #include <algorithm>
 #include <utility>

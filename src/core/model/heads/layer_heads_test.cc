@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/model/heads/layer_heads_model.h"
+#include "core/model/heads/heads_models.h"
 #include "core/model/model_testing.h"
 
 namespace foretoken {

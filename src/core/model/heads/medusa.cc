@@ -1,4 +1,4 @@
-#include "core/model/heads/medusa.h"
+#include "core/model/heads/read_heads.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/backend/taps.h"
 #include "core/model/drafters/drafter_kind.h"
@@ -41,12 +40,12 @@ Result<Heads> CountMedusaHeads(const Checkpoint& files, std::string_view prefix)
   while (there(heads.Matrix(heads.count))) ++heads.count;
   const std::string path = files.path.string();
   if (heads.count == 0) {
-    return InvalidInput(fmt::format(
-        "{}: lacks tensor {}, the matrix of the first of Medusa's heads", path, heads.Matrix(0)));
+    return Invalid("{}: lacks tensor {}, the matrix of the first of Medusa's heads", path,
+                   heads.Matrix(0));
   }
   if (heads.count > kMaxProposal) {
-    return InvalidInput(fmt::format("{}: has {} heads, but no more than {} tokens are drafted",
-                                    path, heads.count, kMaxProposal));
+    return Invalid("{}: has {} heads, but no more than {} tokens are drafted", path, heads.count,
+                   kMaxProposal);
   }
   return heads;
 }
@@ -120,10 +119,10 @@ Result<LearnedDraft> ReadOwnMedusa(Checkpoint model, const ModelConfig& target) 
   }
   FT_ASSIGN_OR_RETURN(std::optional<Checkpoint> beside, ReadHeadsBeside(model.path));
   if (beside.has_value()) return ReadMedusaHeads(*std::move(beside), "", Json::object(), target);
-  return InvalidInput(
-      fmt::format("{}: has no heads of Medusa beside the model: tensors {}*, or a file of heads "
-                  "such as medusa_lm_head.safetensors",
-                  model.path.string(), kOwnPrefixes[0]));
+  return Invalid(
+      "{}: has no heads of Medusa beside the model: tensors {}*, or a file of heads such as "
+      "medusa_lm_head.safetensors",
+      model.path.string(), kOwnPrefixes[0]);
 }
 
 }  // namespace foretoken

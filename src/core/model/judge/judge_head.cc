@@ -1,10 +1,7 @@
 #include "core/model/judge/judge_head.h"
 
-#include <fmt/core.h>
-
 #include <cmath>
 #include <string>
-#include <utility>
 
 #include "base/text/printable.h"
 #include "core/tensor/tensor_view.h"
@@ -25,12 +22,10 @@ constexpr std::string_view kBias = "judge.bias";
 
 Status CheckConfig(const fs::path& path, const JudgedTarget& target) {
   const std::string where = path.string();
-  FT_ASSIGN_OR_RETURN(
-      const Json json,
-      ReadJsonObject(
-          path,
-          "a judge's folder has config.json and model.safetensors, as foretoken_train judge "
-          "writes them"));
+  FT_ASSIGN_OR_RETURN(const Json json,
+                      ReadJsonObject(path,
+                                     "a judge's folder has config.json and model.safetensors, as "
+                                     "foretoken_train judge writes them"));
   Status status;
   JsonObject fields(&json, where, &status);
   fields.Text("model_type", {"judge"});
@@ -39,15 +34,15 @@ Status CheckConfig(const fs::path& path, const JudgedTarget& target) {
   fields.String("tokenizer", &tokenizer);
   FT_RETURN_IF_ERROR(status);
   if (hidden != target.hidden) {
-    return InvalidInput(
-        fmt::format("{}: this judge reads states of {} numbers, and the target's have {}: give the "
-                    "head that was trained for this target",
-                    where, hidden, target.hidden));
+    return Invalid(
+        "{}: this judge reads states of {} numbers, and the target's have {}: give the head that "
+        "was trained for this target",
+        where, hidden, target.hidden);
   }
   if (tokenizer.empty() || target.tokenizer.empty() || tokenizer == target.tokenizer) return {};
   return InvalidInput(where +
-                      ": this judge was trained for a target with another tokenizer: give "
-                      "the head that was trained for this target");
+                      ": this judge was trained for a target with another tokenizer: give the head "
+                      "that was trained for this target");
 }
 
 // The numbers of a tensor that is there in this shape; all of them are finite.
@@ -55,19 +50,17 @@ Result<std::vector<float>> ReadFloats(const FileTensors& file, std::string_view 
                                       const std::string& where) {
   const auto found = file.tensors.find(name);
   if (found == file.tensors.end()) {
-    return InvalidInput(fmt::format("{}: lacks tensor '{}' [{}]", where, name, count));
+    return Invalid("{}: lacks tensor '{}' [{}]", where, name, count);
   }
   const TensorView& view = found->second;
   if (view.shape != std::vector<std::int64_t>{count}) {
-    return InvalidInput(
-        fmt::format("{}: tensor '{}' is not a row of {} numbers", where, name, count));
+    return Invalid("{}: tensor '{}' is not a row of {} numbers", where, name, count);
   }
   std::vector<float> values(static_cast<std::size_t>(count));
   LoadElements(view, 0, count, values.data());
   for (const float value : values) {
     if (std::isfinite(value)) continue;
-    return InvalidInput(
-        fmt::format("{}: tensor '{}' has numbers that are not finite", where, name));
+    return Invalid("{}: tensor '{}' has numbers that are not finite", where, name);
   }
   return values;
 }
@@ -77,8 +70,8 @@ Status RefuseOthers(const FileTensors& file, const std::string& where) {
   const auto refuse = [&](const auto& tensors) -> Status {
     for (const auto& [name, tensor] : tensors) {
       if (name == kWeight || name == kBias) continue;
-      return InvalidInput(fmt::format("{}: has tensor '{}', which is none of a judge's: {} and {}",
-                                      where, Printable(name), kWeight, kBias));
+      return Invalid("{}: has tensor '{}', which is none of a judge's: {} and {}", where,
+                     Printable(name), kWeight, kBias);
     }
     return {};
   };

@@ -1,7 +1,5 @@
 #include "core/model/measure/text_score.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -57,17 +55,16 @@ double Divergence(const float* from, double from_log_sum, const float* to, doubl
 
 Result<TextWindows> TextWindows::Cut(std::int64_t tokens, int length, int stride) {
   if (tokens < 2) {
-    return InvalidInput(
-        fmt::format("the text has {} token{}, but what is scored is a token after others: give a "
-                    "longer text",
-                    tokens, tokens == 1 ? "" : "s"));
+    return Invalid(
+        "the text has {} token{}, but what is scored is a token after others: give a longer text",
+        tokens, tokens == 1 ? "" : "s");
   }
   TextWindows windows;
   windows.length = static_cast<int>(std::min<std::int64_t>(tokens, length));
   if (stride >= windows.length) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "a stride of {} leaves nothing before the scored tokens of a window of {}: it must be less",
-        stride, windows.length));
+        stride, windows.length);
   }
   windows.step = stride > 0 ? stride : windows.length;
   windows.scored = stride > 0 ? stride : std::max(1, windows.length - windows.length / 2 - 1);
@@ -175,10 +172,10 @@ Status TextScorer::Pass() {
   for (std::size_t row = 0; row < targets_.size(); ++row) {
     const RowScore& found = row_scores_[row];
     if (!std::isfinite(found.loss + found.reference_loss + found.divergence)) {
-      return InvalidInput(fmt::format(
+      return Invalid(
           "token {} of the text has no probability: the logits before it are not all finite "
           "numbers, so some of the model's weights are none either",
-          targets_[row]));
+          targets_[row]);
     }
     score_.loss.Add(found.loss);
     if (reference == nullptr) continue;

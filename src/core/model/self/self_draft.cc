@@ -1,7 +1,5 @@
 #include "core/model/self/self_draft.h"
 
-#include <fmt/core.h>
-
 #include <filesystem>
 #include <string>
 
@@ -31,14 +29,14 @@ Result<SkippedSublayers> ReadSkip(std::string_view text, int layers, std::string
     if (text.find_first_of("./") == std::string_view::npos) {
       return ParseSkippedSublayers(text, layers);
     }
-    return InvalidInput(fmt::format("there is no file {}", text));
+    return Invalid("there is no file {}", text);
   }
   FT_ASSIGN_OR_RETURN(const SkipSet set, ReadSkipSet(std::string(text)));
   if (set.model != fingerprint) {
-    return InvalidInput(
-        fmt::format("{} was searched for another model, or for other weights of it: search again "
-                    "with `foretoken skip-search`",
-                    text));
+    return Invalid(
+        "{} was searched for another model, or for other weights of it: search again with "
+        "`foretoken skip-search`",
+        text);
   }
   return set.skipped;
 }
@@ -55,7 +53,7 @@ Result<SkippedSublayers> ReadSelfDraft(std::string_view own, int layers,
   const std::string_view text = own.substr(exits ? kExitDrafter.size() : kSkip.size());
   Result<SkippedSublayers> read =
       exits ? ReadExitLayers(text, layers) : ReadSkip(text, layers, fingerprint);
-  if (!read.ok()) return InvalidInput(fmt::format("self:{}: {}", own, read.error().message));
+  if (!read.ok()) return Invalid("self:{}: {}", own, read.error().message);
   return read;
 }
 

@@ -1,7 +1,5 @@
 #include "core/model/self/skip_set.h"
 
-#include <fmt/core.h>
-
 #include <limits>
 #include <vector>
 
@@ -49,12 +47,12 @@ Status WriteSkipSet(const std::filesystem::path& path, const SkipSet& set) {
 Result<SkipSet> ReadSkipSet(const std::filesystem::path& path) {
   const Result<std::string> text = ReadFile(path, kMaxBytes);
   if (!text.ok()) {
-    return InvalidInput(fmt::format("{}: {}", path.string(), text.error().message));
+    return Invalid("{}: {}", path.string(), text.error().message);
   }
   const Json file = Json::Parse(*text);
   if (file.is_discarded()) {
-    return InvalidInput(fmt::format(
-        "{} is no JSON: a set of sub-layers is written by `foretoken skip-search`", path.string()));
+    return Invalid("{} is no JSON: a set of sub-layers is written by `foretoken skip-search`",
+                   path.string());
   }
   Status status;
   JsonObject object(&file, path.string(), &status);

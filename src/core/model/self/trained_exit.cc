@@ -28,22 +28,21 @@ Result<FileTensors> Renamed(FileTensors file, const Family& family, const std::s
   for (auto& [name, tensor] : file.tensors) {
     const std::string ours = OurName(family, /*gguf=*/false, name);
     if (!ours.empty() && renamed.tensors.emplace(ours, std::move(tensor)).second) continue;
-    return InvalidInput(fmt::format("{}: has tensor '{}', which is none of a {} model", where,
-                                    Printable(name), family.name));
+    return Invalid("{}: has tensor '{}', which is none of a {} model", where, Printable(name),
+                   family.name);
   }
   if (file.bytes.empty() && file.others.empty()) return renamed;
   const std::string& other =
       file.bytes.empty() ? file.others.begin()->first : file.bytes.begin()->first;
-  return InvalidInput(fmt::format("{}: tensor '{}' is not of floats", where, Printable(other)));
+  return Invalid("{}: tensor '{}' is not of floats", where, Printable(other));
 }
 
 Result<int> ReadExitConfig(const fs::path& path, const ModelConfig& model) {
   const std::string where = path.string();
-  FT_ASSIGN_OR_RETURN(
-      const Json json,
-      ReadJsonObject(path,
-                     "a trained exit is a folder with config.json and model.safetensors, as "
-                     "foretoken_train exit writes them"));
+  FT_ASSIGN_OR_RETURN(const Json json,
+                      ReadJsonObject(path,
+                                     "a trained exit is a folder with config.json and "
+                                     "model.safetensors, as foretoken_train exit writes them"));
   Status status;
   JsonObject fields(&json, where, &status);
   fields.Text("model_type", {"exit"});
@@ -51,15 +50,14 @@ Result<int> ReadExitConfig(const fs::path& path, const ModelConfig& model) {
   const int hidden = fields.Integer("hidden_size", 1, kMostExitHidden);
   FT_RETURN_IF_ERROR(status);
   if (hidden != model.hidden) {
-    return InvalidInput(
-        fmt::format("{}: this exit was trained for a model of width {}, and this one's is {}",
-                    where, hidden, model.hidden));
+    return Invalid("{}: this exit was trained for a model of width {}, and this one's is {}", where,
+                   hidden, model.hidden);
   }
   if (exit + 1 >= model.layer_count()) {
-    return InvalidInput(
-        fmt::format("{}: an exit behind {} layers and with one of its own saves nothing of a model "
-                    "of {} layers",
-                    where, exit, model.layer_count()));
+    return Invalid(
+        "{}: an exit behind {} layers and with one of its own saves nothing of a model of {} "
+        "layers",
+        where, exit, model.layer_count());
   }
   return exit;
 }
@@ -78,18 +76,18 @@ Status CheckTensors(const TensorMap& tensors, int exit, const Checkpoint& model,
     if (!in_place(name)) continue;
     const auto found = tensors.find(name);
     if (found == tensors.end()) {
-      return InvalidInput(fmt::format("{}: lacks tensor '{}'", where, called(name)));
+      return Invalid("{}: lacks tensor '{}'", where, called(name));
     }
     if (found->second.shape == tensor.shape) continue;
-    return InvalidInput(
-        fmt::format("{}: tensor '{}' has another shape than the model's: give the "
-                    "exit that was trained for this model",
-                    where, called(name)));
+    return Invalid(
+        "{}: tensor '{}' has another shape than the model's: give the exit that was trained for "
+        "this model",
+        where, called(name));
   }
   for (const auto& [name, tensor] : tensors) {
     if (in_place(name) && model.Find(name) != nullptr) continue;
-    return InvalidInput(fmt::format("{}: has tensor '{}', which is none of the model's layer {}",
-                                    where, called(name), exit));
+    return Invalid("{}: has tensor '{}', which is none of the model's layer {}", where,
+                   called(name), exit);
   }
   return {};
 }
@@ -108,10 +106,10 @@ Result<int> UseTrainedExit(const fs::path& folder, const ModelConfig& config, Ch
   const bool other_form = model->gguf.has_value() && (family.neighbours == Neighbours::kInGguf ||
                                                       family.folder_gains_less_one);
   if (other_form || family.arrange != nullptr) {
-    return InvalidInput(
-        fmt::format("{}: an exit has the tensors of a model folder, and this "
-                    "model's files keep them in another form",
-                    folder.string()));
+    return Invalid(
+        "{}: an exit has the tensors of a model folder, and this model's files keep them in "
+        "another form",
+        folder.string());
   }
   FT_ASSIGN_OR_RETURN(const int exit, ReadExitConfig(folder / "config.json", config));
   const fs::path path = folder / "model.safetensors";

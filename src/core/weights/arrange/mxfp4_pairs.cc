@@ -38,8 +38,8 @@ std::vector<std::byte> MakeBlocks(std::span<const std::byte> pairs,
 
 Status ArrangePairs(const ByteTensorMap& bytes, Checkpoint* checkpoint) {
   const auto refuse = [&](const std::string& name, const std::string& what) {
-    return InvalidInput(fmt::format("{}: tensor '{}' has dtype U8, {}", checkpoint->path.string(),
-                                    Printable(name), what));
+    return Invalid("{}: tensor '{}' has dtype U8, {}", checkpoint->path.string(), Printable(name),
+                   what);
   };
   for (const auto& [name, blocks] : bytes) {
     const bool is_blocks = name.ends_with(kBlocks);

@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "base/text/printable.h"
@@ -68,9 +67,9 @@ Result<WeightFormat> FormatOf(std::uint32_t type, const std::string& what) {
   for (const WeightFormatInfo& info : kWeightFormatInfos) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", info.name);
   }
-  return InvalidInput(fmt::format(
-      "{} is stored as {}, which is not supported; these formats are: {}", what,
-      name.empty() ? fmt::format("the unknown type {}", type) : std::string(name), known));
+  return Invalid("{} is stored as {}, which is not supported; these formats are: {}", what,
+                 name.empty() ? fmt::format("the unknown type {}", type) : std::string(name),
+                 known);
 }
 
 // The shape from outermost to innermost; the file has it the other way round.
@@ -79,8 +78,8 @@ Result<std::vector<std::int64_t>> ReadShape(std::string_view where, const std::s
   const auto dimensions = reader->Read<std::uint32_t>();
   if (!dimensions) return GgufTruncated(where, what);
   if (*dimensions < 1 || *dimensions > kMostGgufDimensions) {
-    return InvalidInput(fmt::format("{}: {} has {} dimensions; tensors have from 1 to {}", where,
-                                    what, *dimensions, kMostGgufDimensions));
+    return Invalid("{}: {} has {} dimensions; tensors have from 1 to {}", where, what, *dimensions,
+                   kMostGgufDimensions);
   }
   std::vector<std::int64_t> shape(*dimensions);
   std::int64_t elements = 1;
@@ -89,8 +88,7 @@ Result<std::vector<std::int64_t>> ReadShape(std::string_view where, const std::s
     const auto size = reader->Read<std::uint64_t>();
     if (!size) return GgufTruncated(where, what);
     if (*size < 1 || *size > static_cast<std::uint64_t>(kMostElements / elements)) {
-      return InvalidInput(
-          fmt::format("{}: {} has the impossible dimension {}", where, what, *size));
+      return Invalid("{}: {} has the impossible dimension {}", where, what, *size);
     }
     shape[i] = static_cast<std::int64_t>(*size);
     elements *= shape[i];
@@ -117,10 +115,8 @@ Result<TensorInfo> ReadTensorInfo(std::uint64_t number, std::string_view where,
   FT_ASSIGN_OR_RETURN(info.view.format, FormatOf(*type, fmt::format("{}: {}", where, what)));
   const std::int64_t block = InfoOf(info.view.format).block_elements;
   if (info.view.shape.back() % block != 0) {
-    return InvalidInput(
-        fmt::format("{}: {} has rows of {} elements, which are no whole {} blocks "
-                    "of {}",
-                    where, what, info.view.shape.back(), FormatName(info.view.format), block));
+    return Invalid("{}: {} has rows of {} elements, which are no whole {} blocks of {}", where,
+                   what, info.view.shape.back(), FormatName(info.view.format), block);
   }
   return info;
 }
@@ -129,15 +125,14 @@ Result<std::span<const std::byte>> Place(const TensorInfo& info, const Layout& l
                                          std::string_view where) {
   const std::string what = fmt::format("tensor '{}'", Printable(info.name));
   if (info.offset % layout.alignment != 0) {
-    return InvalidInput(fmt::format("{}: {} begins at {}, which is not aligned to {}", where, what,
-                                    info.offset, layout.alignment));
+    return Invalid("{}: {} begins at {}, which is not aligned to {}", where, what, info.offset,
+                   layout.alignment);
   }
   const std::size_t bytes = info.bytes();
   if (info.offset > layout.data.size() || bytes > layout.data.size() - info.offset) {
-    return InvalidInput(
-        fmt::format("{}: {} has {} bytes from {} on, but there are {} bytes of data; the file is "
-                    "truncated",
-                    where, what, bytes, info.offset, layout.data.size()));
+    return Invalid(
+        "{}: {} has {} bytes from {} on, but there are {} bytes of data; the file is truncated",
+        where, what, bytes, info.offset, layout.data.size());
   }
   return layout.data.subspan(info.offset, bytes);
 }
@@ -146,8 +141,8 @@ Status CheckOverlaps(std::vector<GgufExtent> extents, std::string_view where) {
   std::ranges::sort(extents, {}, &GgufExtent::begin);
   for (std::size_t i = 1; i < extents.size(); ++i) {
     if (extents[i].begin >= extents[i - 1].end) continue;
-    return InvalidInput(fmt::format("{}: tensors '{}' and '{}' overlap", where,
-                                    Printable(extents[i - 1].name), Printable(extents[i].name)));
+    return Invalid("{}: tensors '{}' and '{}' overlap", where, Printable(extents[i - 1].name),
+                   Printable(extents[i].name));
   }
   return {};
 }
@@ -155,8 +150,7 @@ Status CheckOverlaps(std::vector<GgufExtent> extents, std::string_view where) {
 Status CheckHead(std::string_view where, ByteReader* reader) {
   const auto magic = reader->Read<std::uint32_t>();
   if (magic != kMagic) {
-    return InvalidInput(
-        fmt::format("{}: is not a GGUF file: it does not begin with 'GGUF'", where));
+    return Invalid("{}: is not a GGUF file: it does not begin with 'GGUF'", where);
   }
   const auto version = reader->Read<std::uint32_t>();
   if (!version) return GgufTruncated(where, "its head");
@@ -198,8 +192,8 @@ Result<GgufContents> ParseGguf(std::span<const std::byte> file, std::string_view
   if (const Status read =
           contents.metadata.Integer("general.alignment", 1, kMostAlignment, &alignment);
       !read.ok() || !std::has_single_bit(static_cast<std::uint64_t>(alignment))) {
-    return InvalidInput(fmt::format("{}: the key general.alignment must be a power of two up to {}",
-                                    where, kMostAlignment));
+    return Invalid("{}: the key general.alignment must be a power of two up to {}", where,
+                   kMostAlignment);
   }
   std::vector<TensorInfo> infos;
   for (std::uint64_t i = 0; i < *tensors; ++i) {
@@ -215,7 +209,7 @@ Result<GgufContents> ParseGguf(std::span<const std::byte> file, std::string_view
     FT_ASSIGN_OR_RETURN(const auto data, Place(info, layout, where));
     extents.push_back({info.offset, info.offset + data.size(), info.name});
     if (contents.tensors.contains(info.name) || contents.others.contains(info.name)) {
-      return InvalidInput(fmt::format("{}: has tensor '{}' twice", where, Printable(info.name)));
+      return Invalid("{}: has tensor '{}' twice", where, Printable(info.name));
     }
     if (info.other.empty()) {
       contents.tensors.emplace(info.name,
@@ -236,20 +230,18 @@ Status GgufFile::AddPart(const fs::path& path, std::int64_t number, std::int64_t
   for (const auto& [key, value] :
        {std::pair("split.no", &own_number), std::pair("split.count", &own_count)}) {
     if (const Status read = contents.metadata.Integer(key, 0, kMostParts, value); !read.ok()) {
-      return InvalidInput(fmt::format("{}: {}", path.string(), read.error().message));
+      return Invalid("{}: {}", path.string(), read.error().message);
     }
   }
   if (number > 0 && (own_number != number || own_count != count)) {
-    return InvalidInput(
-        fmt::format("{}: says that it is part {} of {}, but is named as part {} of "
-                    "{}",
-                    path.string(), own_number + 1, own_count, number + 1, count));
+    return Invalid("{}: says that it is part {} of {}, but is named as part {} of {}",
+                   path.string(), own_number + 1, own_count, number + 1, count);
   }
   const auto add = [&](const auto& from, auto* to) -> Status {
     for (const auto& [name, tensor] : from) {
       if (tensors_.contains(name) || others_.contains(name)) {
-        return InvalidInput(fmt::format("{}: has tensor '{}', which another part has too",
-                                        path.string(), Printable(name)));
+        return Invalid("{}: has tensor '{}', which another part has too", path.string(),
+                       Printable(name));
       }
       to->emplace(name, tensor);
     }
@@ -271,14 +263,13 @@ Status GgufFile::OpenOtherParts() {
   if (count <= 1) return {};
   const std::string expected = fmt::format("NAME-00001-of-{:05}.gguf", count);
   if (number != 0) {
-    return InvalidInput(fmt::format("{}: is part {} of {}; name the first part, {}", path_.string(),
-                                    number + 1, count, expected));
+    return Invalid("{}: is part {} of {}; name the first part, {}", path_.string(), number + 1,
+                   count, expected);
   }
   if (PartName(path_, 1, count).empty()) {
-    return InvalidInput(
-        fmt::format("{}: is the first of {} parts, but is not named {}, by which "
-                    "the others are found",
-                    path_.string(), count, expected));
+    return Invalid(
+        "{}: is the first of {} parts, but is not named {}, by which the others are found",
+        path_.string(), count, expected);
   }
   for (std::int64_t i = 1; i < count; ++i) {
     FT_RETURN_IF_ERROR(AddPart(path_.parent_path() / PartName(path_, i + 1, count), i, count));
@@ -288,10 +279,9 @@ Status GgufFile::OpenOtherParts() {
   if (const Status read = metadata_.Integer("split.tensors.count", 0,
                                             std::numeric_limits<std::int64_t>::max(), &tensors);
       !read.ok() || tensors != there) {
-    return InvalidInput(
-        fmt::format("{}: the {} parts have {} tensors together, not what the key "
-                    "split.tensors.count says",
-                    path_.string(), count, there));
+    return Invalid(
+        "{}: the {} parts have {} tensors together, not what the key split.tensors.count says",
+        path_.string(), count, there);
   }
   return {};
 }

@@ -61,13 +61,11 @@ Result<GgufArray> ReadArray(std::string_view where, const std::string& what, Byt
   const auto count = reader->Read<std::uint64_t>();
   if (!type || !count) return GgufTruncated(where, what);
   if (*type >= kTypeBytes.size()) {
-    return InvalidInput(
-        fmt::format("{}: {} has elements of the unknown type {}", where, what, *type));
+    return Invalid("{}: {} has elements of the unknown type {}", where, what, *type);
   }
   GgufArray array{.type = static_cast<GgufType>(*type), .count = *count};
   if (array.type == GgufType::kArray) {
-    return InvalidInput(
-        fmt::format("{}: {} is an array of arrays, which no model needs", where, what));
+    return Invalid("{}: {} is an array of arrays, which no model needs", where, what);
   }
   ByteReader elements = *reader;
   if (array.type == GgufType::kString) {
@@ -84,13 +82,13 @@ Result<GgufArray> ReadArray(std::string_view where, const std::string& what, Byt
 }
 
 Error WrongKind(std::string_view key, std::string_view wanted) {
-  return InvalidInput(fmt::format("the key {} must be {}", Printable(key), wanted));
+  return Invalid("the key {} must be {}", Printable(key), wanted);
 }
 
 }  // namespace
 
 Error GgufTruncated(std::string_view where, std::string_view in) {
-  return InvalidInput(fmt::format("{}: ends inside {}; the file is truncated", where, in));
+  return Invalid("{}: ends inside {}; the file is truncated", where, in);
 }
 
 std::vector<std::string_view> GgufArray::Strings() const {
@@ -177,7 +175,7 @@ Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view wher
     const auto type = reader->Read<std::uint32_t>();
     if (!type) return GgufTruncated(where, what);
     if (*type >= kTypeBytes.size()) {
-      return InvalidInput(fmt::format("{}: {} has the unknown type {}", where, what, *type));
+      return Invalid("{}: {} has the unknown type {}", where, what, *type);
     }
     const std::size_t begin = reader->position();
     std::optional<GgufValue> value;
@@ -190,7 +188,7 @@ Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view wher
     }
     if (!value) return GgufTruncated(where, what);
     if (!metadata.Add(*key, *value, {static_cast<GgufType>(*type), reader->Since(begin)})) {
-      return InvalidInput(fmt::format("{}: has the key {} twice", where, Printable(*key)));
+      return Invalid("{}: has the key {} twice", where, Printable(*key));
     }
   }
   return metadata;

@@ -73,12 +73,10 @@ class Unpickler {
   static const Instruction kInstructions[];
 
   Error Damaged() const {
-    return InvalidInput(
-        fmt::format("{}: the pickle is damaged at byte {}", where_, reader_.position()));
+    return Invalid("{}: the pickle is damaged at byte {}", where_, reader_.position());
   }
   Error Refusal(std::string_view what) const {
-    return InvalidInput(
-        fmt::format("{}: {}, but only a dictionary of tensors is read", where_, what));
+    return Invalid("{}: {}, but only a dictionary of tensors is read", where_, what);
   }
 
   Status Push(Value value);
@@ -196,8 +194,8 @@ Status Unpickler::Protocol() {
   constexpr int kFirst = 2;
   constexpr int kLast = 5;
   if (*version >= kFirst && *version <= kLast) return {};
-  return InvalidInput(fmt::format("{}: is pickled by protocol {}, but those from {} to {} are read",
-                                  where_, *version, kFirst, kLast));
+  return Invalid("{}: is pickled by protocol {}, but those from {} to {} are read", where_,
+                 *version, kFirst, kLast);
 }
 
 Status Unpickler::Mark() {
@@ -386,8 +384,7 @@ Result<std::vector<std::pair<std::string_view, PickledTensor>>> Unpickler::Run()
     }
     FT_RETURN_IF_ERROR((this->*found->run)());
     if (values_.size() + stack_.size() + marks_.size() + memo_.size() > kMostValues) {
-      return InvalidInput(
-          fmt::format("{}: has a pickle of more than {} values", where_, kMostValues));
+      return Invalid("{}: has a pickle of more than {} values", where_, kMostValues);
     }
   }
   const auto top = Pop();
@@ -414,10 +411,9 @@ Result<std::vector<std::pair<std::string_view, PickledTensor>>> Unpickler::Run()
 Result<std::vector<std::pair<std::string_view, PickledTensor>>> UnpickleTensors(
     std::span<const std::byte> pickle, std::string_view where) {
   if (pickle.size() > kMostPickleBytes) {
-    return InvalidInput(
-        fmt::format("{}: has a pickle of {} bytes, but those of tensors' names are "
-                    "not larger than {}",
-                    where, pickle.size(), kMostPickleBytes));
+    return Invalid(
+        "{}: has a pickle of {} bytes, but those of tensors' names are not larger than {}", where,
+        pickle.size(), kMostPickleBytes);
   }
   return Unpickler(pickle, where).Run();
 }

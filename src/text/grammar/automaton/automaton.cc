@@ -1,9 +1,6 @@
 #include "text/grammar/automaton/automaton.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
-#include <span>
 #include <string_view>
 
 #include "text/grammar/automaton/code_points.h"
@@ -31,10 +28,10 @@ class ProgramBuilder {
     for (const int rule : analysis_.call_order) {
       automaton_->entries_[rule] = Compile(grammar_.rules[rule].body, Automaton::kReturn);
       if (!full_) continue;
-      return InvalidInput(
-          fmt::format("grammar: it is too large: with repetitions written out, more than {} "
-                      "instructions at rule '{}'",
-                      Automaton::kMaxInstructions, grammar_.rules[rule].name));
+      return Invalid(
+          "grammar: it is too large: with repetitions written out, more than {} instructions at "
+          "rule '{}'",
+          Automaton::kMaxInstructions, grammar_.rules[rule].name);
     }
     return {};
   }
@@ -251,11 +248,10 @@ Result<Automaton> Automaton::Compile(const Grammar& written, int horizon, const 
   Grammar grammar = written;
   if (!writable.all()) {
     if (const auto byte = KeepWritable(writable, &grammar)) {
-      return InvalidInput(
-          fmt::format("the model can write no text that the grammar matches: none of its tokens "
-                      "stands for the byte 0x{:02X} alone; use other characters, or a model whose "
-                      "tokenizer knows all bytes",
-                      *byte));
+      return Invalid(
+          "the model can write no text that the grammar matches: none of its tokens stands for the "
+          "byte 0x{:02X} alone; use other characters, or a model whose tokenizer knows all bytes",
+          *byte);
     }
     FT_ASSIGN_OR_RETURN(analysis, AnalyzeRules(grammar));
   }

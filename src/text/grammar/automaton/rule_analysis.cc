@@ -1,7 +1,5 @@
 #include "text/grammar/automaton/rule_analysis.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -178,10 +176,10 @@ Error LeftRecursion(const Grammar& grammar, const std::vector<int>& cycle) {
     path += grammar.rules[cycle[i]].name + " -> ";
   }
   path += (cycle.size() > 5 ? "... -> " : "") + grammar.rules[cycle[0]].name;
-  return InvalidInput(
-      fmt::format("grammar: the rule '{}' comes back to itself before it has matched anything "
-                  "({}): write left recursion as a repetition",
-                  grammar.rules[cycle[0]].name, path));
+  return Invalid(
+      "grammar: the rule '{}' comes back to itself before it has matched anything ({}): write left "
+      "recursion as a repetition",
+      grammar.rules[cycle[0]].name, path);
 }
 
 }  // namespace
@@ -210,10 +208,10 @@ Result<RuleAnalysis> AnalyzeRules(const Grammar& grammar) {
   }
   for (const int rule : used.order()) {
     if (ends[rule]) continue;
-    return InvalidInput(
-        fmt::format("grammar: the rule '{}' can never be matched to its end: each of its "
-                    "alternatives needs itself again",
-                    grammar.rules[rule].name));
+    return Invalid(
+        "grammar: the rule '{}' can never be matched to its end: each of its alternatives needs "
+        "itself again",
+        grammar.rules[rule].name);
   }
 
   const RuleWalk::Edges first_calls = EdgesOf(grammar, &analysis);

@@ -1,7 +1,5 @@
 #include "text/grammar/chat/reasoning_limit.h"
 
-#include <fmt/core.h>
-
 #include <utility>
 
 namespace foretoken {
@@ -39,18 +37,18 @@ Result<TokenReasoningLimit> TokenReasoningLimit::Create(ReasoningLimit limit,
   }
   for (const std::string& mark : {limit.open, limit.close}) {
     if (limit.message.find(mark) == std::string::npos) continue;
-    return InvalidInput(fmt::format(
-        "the message that ends the reasoning must not contain the mark '{}' itself", mark));
+    return Invalid("the message that ends the reasoning must not contain the mark '{}' itself",
+                   mark);
   }
   std::vector<Token> ending;
   const std::string text = limit.message + limit.close;
   for (std::string_view rest = text; !rest.empty();) {
     const std::optional<Token> token = trie.LongestAt(rest);
     if (!token.has_value()) {
-      return InvalidInput(fmt::format(
+      return Invalid(
           "the model has no tokens for the byte 0x{:02X} of what ends its reasoning: use other "
           "characters in the message",
-          static_cast<unsigned char>(rest.front())));
+          static_cast<unsigned char>(rest.front()));
     }
     ending.push_back(*token);
     rest.remove_prefix(trie.BytesOf(*token).size());

@@ -201,7 +201,7 @@ Result<int> JsonGrammar::AddLanguage(const RegularLanguage& language, const std:
     written += ways[i].size();
   }
   if (written > kMaxSteps) {
-    return InvalidInput(fmt::format("needs an automaton of more than {} steps", kMaxSteps));
+    return Invalid("needs an automaton of more than {} steps", kMaxSteps);
   }
   std::vector<int> rules(states.size(), -1);
   std::vector<int> todo;

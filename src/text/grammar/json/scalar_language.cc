@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "text/grammar/grammar_text.h"

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "text/grammar/grammar.h"
 #include "text/grammar/json/schema_draft.h"
@@ -235,11 +234,9 @@ class Denial {
   }
 
   [[noreturn]] void RefuseDenied(std::string_view keyword, const Json& schema) const {
-    document_->Refuse(
-        schema,
-        fmt::format("'{}' is not supported where it must not hold, as in 'not', in 'if', or "
-                    "in a 'oneOf' whose schemas overlap",
-                    keyword));
+    document_->Refuse(schema, fmt::format("'{}' is not supported where it must not hold, as in "
+                                          "'not', in 'if', or in a 'oneOf' whose schemas overlap",
+                                          keyword));
   }
 
   SchemaDocument* document_;

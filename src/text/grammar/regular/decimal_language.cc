@@ -174,8 +174,8 @@ Result<RegularLanguage> DecimalMultiples(const Decimal& divisor) {
   for (const char digit : divisor.digits + std::string(std::min(zeros, 6), '0')) {
     modulus = modulus * 10 + (digit - '0');
     if (modulus > kMaxDivisor || zeros > 6) {
-      return InvalidInput(fmt::format("has more digits than are supported ({} in all, as {} has)",
-                                      kMaxDivisor, kMaxDivisor));
+      return Invalid("has more digits than are supported ({} in all, as {} has)", kMaxDivisor,
+                     kMaxDivisor);
     }
   }
   // The remainder, and how many digits stood after the point (-1: no point yet).

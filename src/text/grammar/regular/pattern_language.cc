@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -51,7 +49,7 @@ class PatternAutomaton {
     if (places_.size() < kMaxPlaces) {
       places_.push_back(std::move(place));
     } else if (!error_.has_value()) {
-      error_ = InvalidInput(fmt::format("needs an automaton of more than {} states", kMaxPlaces));
+      error_ = Invalid("needs an automaton of more than {} states", kMaxPlaces);
     }
     return static_cast<int>(places_.size()) - 1;
   }

@@ -1,7 +1,5 @@
 #include "text/grammar/regular/regular_language.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -127,7 +125,7 @@ class StatePartition {
 }  // namespace
 
 Error RegularLanguage::TooLarge() {
-  return InvalidInput(fmt::format("needs an automaton of more than {} states", kMaxStates));
+  return Invalid("needs an automaton of more than {} states", kMaxStates);
 }
 
 Result<RegularLanguage> RegularLanguage::OfLength(int min, int max) {

@@ -121,9 +121,7 @@ void GrammarCursor::Push(Token token) {
   constraint_->Trim();
   const StateGraph::State before = State();
   const auto under = std::ranges::find(held_, before, &HeldMask::state);
-  if (under != held_.end()) {
-    steps_ += std::max<std::int64_t>(0, under->mask->steps() - kFreeSteps);
-  }
+  if (under != held_.end()) steps_ += std::max<std::int64_t>(0, under->mask->steps() - kFreeSteps);
   for (const FilteredMask& filtered : filtered_) {
     if (filtered.path.empty()) steps_ += std::max<std::int64_t>(0, filtered.steps - kFreeSteps);
   }

@@ -1,7 +1,6 @@
 #include "text/hub/cache/file_lock.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -35,7 +34,7 @@ Result<std::optional<FileLock>> FileLock::Try(const fs::path& path, Kind kind) {
   if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP) {
     return std::optional(std::move(lock));
   }
-  return InvalidInput(fmt::format("cannot lock '{}': {}", path.string(), std::strerror(errno)));
+  return Invalid("cannot lock '{}': {}", path.string(), std::strerror(errno));
 }
 
 Result<FileLock> FileLock::Acquire(const fs::path& path, Kind kind,

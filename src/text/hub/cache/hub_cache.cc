@@ -256,10 +256,8 @@ Result<std::uint64_t> RemoveCached(const fs::path& cache, std::string_view repos
   const auto lock = FileLock::Try(model.Lock("foretoken"), FileLock::Kind::kExclusive);
   if (!lock.ok()) return lock.error();
   if (!*lock) {
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("{} is being fetched or removed by another process: try again "
-                             "afterwards",
-                             repository)};
+    return Unavailable("{} is being fetched or removed by another process: try again afterwards",
+                       repository);
   }
   for (CachedRevision& revision : model.Revisions()) {
     if (!removal.commit.empty() && revision.commit != removal.commit) continue;

@@ -45,10 +45,10 @@ Status CheckLinks(const fs::path& cache, const fs::path& path) {
   for (const fs::path& part : path.lexically_relative(cache)) {
     at /= part;
     if (!IsForeignLink(at)) continue;
-    return InvalidInput(fmt::format(
+    return Invalid(
         "'{}' is a link that another account has made: what is fetched would lie elsewhere, so it "
         "must be removed first",
-        at.string()));
+        at.string());
   }
   return {};
 }

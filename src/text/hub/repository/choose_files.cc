@@ -8,13 +8,105 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/text/parse_number.h"
 #include "base/text/printable.h"
-#include "text/hub/repository/companions.h"
 
 namespace foretoken {
 namespace {
+
+// What a GGUF file of a repository is, as far as names tell.
+enum class GgufKind {
+  kModel,
+  kDrafter,  //< Drafts for the model beside it: "MTP/mtp-X-Q8_0.gguf", "X-DFlash-Q8_0.gguf".
+  kOther     //< A projector of images, a matrix of importance, an adapter, a control vector ...
+};
+
+using Words = std::set<std::string, std::less<>>;
+
+constexpr std::string_view kDrafterWords[] = {
+    "MTP",    "NEXTN",  "DFLASH", "DSPARK", "DRAFT",      "DRAFTER",  "EAGLE",
+    "EAGLE2", "EAGLE3", "MEDUSA", "HYDRA",  "SPECULATOR", "ASSISTANT"};
+constexpr std::string_view kOtherWords[] = {"LORA",      "LORAS",    "ADAPTER", "ADAPTERS",
+                                            "CVECTOR",   "CONTROL",  "VOCAB",   "VOCODER",
+                                            "PROJECTOR", "TOKENIZER"};
+
+// A path's words in capitals, those of its folders among them.
+Words WordsOf(std::string_view path) {
+  Words words;
+  std::string word;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      word += static_cast<char>(std::toupper(byte));
+    } else if (!word.empty()) {
+      words.insert(std::exchange(word, {}));
+    }
+  }
+  words.insert(word);
+  return words;
+}
+
+bool HasAny(const Words& words, std::span<const std::string_view> listed, const Words& but) {
+  return std::ranges::any_of(
+      listed, [&](std::string_view word) { return words.contains(word) && !but.contains(word); });
+}
+
+// "Q4", of "Q4_K_M", and its like.
+bool BeginsQuantisation(std::string_view word) {
+  if (word == "BF16" || word == "F16" || word == "F32") return true;
+  if (word.starts_with('I')) word.remove_prefix(1);
+  return word.size() >= 2 && word[0] == 'Q' && word[1] >= '1' && word[1] <= '8';
+}
+
+// The matrix of importance itself, and no model that was quantised by one and says so.
+bool IsImportanceMatrix(std::string_view path, const Words& words) {
+  if (!words.contains("IMATRIX")) return false;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  constexpr std::string_view kFront = "imatrix";
+  const bool front =
+      std::ranges::equal(name.substr(0, kFront.size()), kFront,
+                         [](unsigned char a, char b) { return std::tolower(a) == b; });
+  return front || std::ranges::none_of(words, BeginsQuantisation);
+}
+
+bool IsNeverAModel(std::string_view path, const Words& words) {
+  return words.contains("MMPROJ") || IsImportanceMatrix(path, words);
+}
+
+// Words that are `shared` by all files tell nothing.
+GgufKind KindOf(std::string_view path, const Words& words, const Words& shared) {
+  if (IsNeverAModel(path, words) || HasAny(words, kOtherWords, shared)) return GgufKind::kOther;
+  return HasAny(words, kDrafterWords, shared) ? GgufKind::kDrafter : GgufKind::kModel;
+}
+
+// The kinds of a repository's GGUF files. A word sets a file apart only where others lack it: of a
+// repository whose files all have "MTP" in their names, none is a drafter for another. Projectors
+// and matrices of importance are never models.
+std::vector<GgufKind> KindsOf(std::span<const std::string> paths) {
+  std::vector<Words> words;
+  Words shared;  // By all that may be models.
+  bool first = true;
+  for (const std::string& path : paths) {
+    words.push_back(WordsOf(path));
+    if (IsNeverAModel(path, words.back())) continue;
+    if (first) {
+      shared = words.back();
+    } else {
+      std::erase_if(shared, [&](const std::string& word) { return !words.back().contains(word); });
+    }
+    first = false;
+  }
+  std::vector<GgufKind> kinds;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    kinds.push_back(KindOf(paths[i], words[i], shared));
+  }
+  return kinds;
+}
+
+// The kind of one of which the others are not in sight: any word may set it apart.
+GgufKind SeemingKindOf(std::string_view path) { return KindOf(path, WordsOf(path), {}); }
 
 // What a name without a quantisation means: the first of these that there is. All of them run.
 constexpr std::string_view kUsual[] = {"Q4_K_M", "Q8_0", "Q4_0", "Q5_K_M", "Q6_K",
@@ -196,9 +288,8 @@ std::string PartsOf(std::span<const GgufModel> models) {
 // cache alone it may be of another kind than it seems: others may lie beside it on the hub.
 Result<ModelFiles> Chosen(const GgufModel& model, bool certain, const ModelName& name) {
   if (std::ssize(model.paths) != model.parts) {
-    return InvalidInput(fmt::format("of {} there are {} of the {} parts that '{}' has", name.Text(),
-                                    model.paths.size(), model.parts,
-                                    Printable(model.paths.front())));
+    return Invalid("of {} there are {} of the {} parts that '{}' has", name.Text(),
+                   model.paths.size(), model.parts, Printable(model.paths.front()));
   }
   const bool of_kind = name.names_file() || SeemingKindOf(model.paths.front()) == KindFor(name.use);
   return ModelFiles{model.paths, model.paths.front(), certain && of_kind};
@@ -230,15 +321,12 @@ Result<ModelFiles> ChooseNamed(const std::vector<GgufModel>& models, const Model
     fitting = Fitting(OfKind(models, GgufKind::kModel), name);
   }
   if (fitting.empty()) {
-    return InvalidInput(fmt::format("{} has no {}{}; it has {}", name.repository,
-                                    name.names_file() ? "file " : "", Printable(name.part),
-                                    name.names_file() ? FilesOf(models) : PartsOf(candidates)));
+    return Invalid("{} has no {}{}; it has {}", name.repository, name.names_file() ? "file " : "",
+                   Printable(name.part), name.names_file() ? FilesOf(models) : PartsOf(candidates));
   }
   if (fitting.size() > 1) {
-    return InvalidInput(
-        fmt::format("{} could be several files of {}: name one of {} behind the "
-                    "colon",
-                    Printable(name.part), name.repository, FilesOf(fitting)));
+    return Invalid("{} could be several files of {}: name one of {} behind the colon",
+                   Printable(name.part), name.repository, FilesOf(fitting));
   }
   return Chosen(fitting.front(), /*certain=*/true, name);
 }
@@ -253,14 +341,12 @@ Result<ModelFiles> ChooseUsual(const std::vector<GgufModel>& models, const Model
                          [&](const GgufModel& model) { return model.quantisation == usual; });
     if (fitting.size() == 1) return Chosen(fitting.front(), usual == kUsual[0], name);
     if (fitting.size() > 1) {
-      return InvalidInput(fmt::format("{} has several models: name one of {} behind a colon",
-                                      name.repository, FilesOf(models)));
+      return Invalid("{} has several models: name one of {} behind a colon", name.repository,
+                     FilesOf(models));
     }
   }
-  return InvalidInput(
-      fmt::format("{} has none of the usual quantisations: name one of {} behind a "
-                  "colon",
-                  name.repository, PartsOf(models)));
+  return Invalid("{} has none of the usual quantisations: name one of {} behind a colon",
+                 name.repository, PartsOf(models));
 }
 
 // The weights of a folder; none where it has none.
@@ -280,8 +366,8 @@ Result<std::vector<std::string>> FolderWeights(const std::set<std::string_view>&
     count = split->count;
   }
   if (std::ssize(weights) != count) {
-    return InvalidInput(fmt::format("of {} there are {} of the {} files of weights", name.Text(),
-                                    weights.size(), count));
+    return Invalid("of {} there are {} of the {} files of weights", name.Text(), weights.size(),
+                   count);
   }
   weights.emplace_back(form->index);
   return weights;
@@ -291,16 +377,14 @@ Result<ModelFiles> ChooseFolder(std::span<const std::string> paths, const ModelN
   const std::set<std::string_view> all(paths.begin(), paths.end());
   FT_ASSIGN_OR_RETURN(const std::vector<std::string> weights, FolderWeights(all, name));
   if (!all.contains(kConfig) || weights.empty()) {
-    return InvalidInput(
-        fmt::format("{} holds no model that runs here: neither GGUF files nor a config.json with "
-                    "weights in model.safetensors or pytorch_model.bin",
-                    name.repository));
+    return Invalid(
+        "{} holds no model that runs here: neither GGUF files nor a config.json with weights in "
+        "model.safetensors or pytorch_model.bin",
+        name.repository);
   }
   if (!name.part.empty()) {
-    return InvalidInput(
-        fmt::format("{} has no GGUF files, among which ':{}' could choose: leave "
-                    "it out",
-                    name.repository, Printable(name.part)));
+    return Invalid("{} has no GGUF files, among which ':{}' could choose: leave it out",
+                   name.repository, Printable(name.part));
   }
   ModelFiles chosen{.certain = true};
   for (const std::string_view path : kBesideWeights) {

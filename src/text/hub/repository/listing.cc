@@ -23,9 +23,7 @@ void ReadContent(JsonObject* entry, HubFile* file) {
     JsonObject large = entry->Child("lfs");
     file->size = static_cast<std::uint64_t>(large.Number("size", 0, kMostFileBytes));
     file->hash = large.Text("sha256");
-    if (large.ok() && !IsSha256(file->hash)) {
-      large.Refuse("has a sha256 that is none");
-    }
+    if (large.ok() && !IsSha256(file->hash)) large.Refuse("has a sha256 that is none");
     return;
   }
   if (!entry->Has("size") || !entry->Has("blobId")) return;
@@ -44,7 +42,7 @@ bool IsSha256(std::string_view text) {
 Result<HubListing> ParseListing(std::string_view text, std::string_view where) {
   const Json json = Json::Parse(text);
   if (json.is_discarded()) {
-    return InvalidInput(fmt::format("{} is no JSON: is that address a hub?", where));
+    return Invalid("{} is no JSON: is that address a hub?", where);
   }
   Status status;
   JsonObject object(&json, std::string(where), &status);

@@ -121,10 +121,10 @@ bool IsSafePath(std::string_view path) {
 
 Result<ModelName> ParseModelName(std::string_view text) {
   const auto refuse = [text](std::string_view what) {
-    return InvalidInput(
-        fmt::format("'{}' {}; models of a hub are called ORG/NAME, ORG/NAME:Q4_K_M, "
-                    "ORG/NAME:FILE.gguf or ORG/NAME@REVISION",
-                    Printable(text), what));
+    return Invalid(
+        "'{}' {}; models of a hub are called ORG/NAME, ORG/NAME:Q4_K_M, ORG/NAME:FILE.gguf or "
+        "ORG/NAME@REVISION",
+        Printable(text), what);
   };
   ModelName name;
   const std::optional<std::string_view> address = InAddress(text);

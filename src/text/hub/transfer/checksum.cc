@@ -52,7 +52,7 @@ Result<std::string> HashOfFile(const std::filesystem::path& path, std::uint64_t 
     if (!read(done)) return Error{ErrorCode::kCancelled, "interrupted"};
     const auto wanted = static_cast<std::streamsize>(std::min<std::uint64_t>(size - done, kBlock));
     if (!file.read(block.data(), wanted)) {
-      return InvalidInput(fmt::format("'{}' cannot be read", path.string()));
+      return Invalid("'{}' cannot be read", path.string());
     }
     digest.Update({block.data(), static_cast<std::size_t>(wanted)});
     done += static_cast<std::uint64_t>(wanted);

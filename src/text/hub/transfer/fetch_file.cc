@@ -84,9 +84,8 @@ Status CheckRoom(const PartialFile& partial, const fs::path& folder) {
   const fs::space_info space = fs::space(folder, error);
   const std::uint64_t missing = partial.size() - partial.done();
   if (error || missing <= space.available) return {};
-  return Error{ErrorCode::kUnavailable,
-               fmt::format("there are {} bytes to fetch, but '{}' has room for {}", missing,
-                           folder.string(), space.available)};
+  return Unavailable("there are {} bytes to fetch, but '{}' has room for {}", missing,
+                     folder.string(), space.available);
 }
 
 }  // namespace
@@ -125,8 +124,8 @@ Status FetchFile(const HubFile& file, const FileSource& source, const HubSetting
     if (hash == file.hash) return partial.Finish(blob);
     FT_RETURN_IF_ERROR(partial.StartOver(settings.piece_bytes));
     if (resumed) continue;
-    return InvalidInput(fmt::format("{} came with the hash {}, but must have {}: it is not used",
-                                    shown, hash, file.hash));
+    return Invalid("{} came with the hash {}, but must have {}: it is not used", shown, hash,
+                   file.hash);
   }
 }
 

@@ -128,16 +128,14 @@ class Transfer {
       const std::optional<std::uint64_t> wanted = Wanted();
       if (!wanted || received_ == *wanted) return true;
       if (received_ > 0) return Again("the connection ended early", now);
-      return Error{ErrorCode::kUnavailable, fmt::format("{} sent nothing", fetch_->url)};
+      return Unavailable("{} sent nothing", fetch_->url);
     }
     if (code == CURLE_OK && !MayPass(fetch_->status)) {
-      return Error{ErrorCode::kInvalidInput,
-                   fmt::format("{} answered with status {}", fetch_->url, fetch_->status)};
+      return Invalid("{} answered with status {}", fetch_->url, fetch_->status);
     }
     if (code == CURLE_OK) return Again(fmt::format("status {}", fetch_->status), now);
     if (MayPass(code)) return Again(curl_easy_strerror(code), now);
-    return Error{ErrorCode::kInvalidInput,
-                 fmt::format("{}: {}", fetch_->url, curl_easy_strerror(code))};
+    return Invalid("{}: {}", fetch_->url, curl_easy_strerror(code));
   }
 
  private:
@@ -207,8 +205,8 @@ class Transfer {
   }
 
   Error WrongSize(std::uint64_t said) const {
-    return InvalidInput(fmt::format("{} says that it has {} bytes, but the listing says {}",
-                                    fetch_->url, said, *fetch_->size));
+    return Invalid("{} says that it has {} bytes, but the listing says {}", fetch_->url, said,
+                   *fetch_->size);
   }
 
   // Whether the answer's headers are those of what was asked for.
@@ -217,14 +215,13 @@ class Transfer {
     checked_ = true;
     if (range_ && fetch_->status == kOk) {
       fetch_->ignores_ranges = true;
-      return Error{ErrorCode::kUnavailable, fmt::format("{} is sent whole only", fetch_->url)};
+      return Unavailable("{} is sent whole only", fetch_->url);
     }
     if (fetch_->status == kPartialContent) {
       const std::string header = HeaderOf(easy(), "Content-Range");
       const std::optional<ContentRange> sent = ParseContentRange(header);
       if (!range_ || !sent || sent->first != range_->begin || sent->last >= range_->end) {
-        return InvalidInput(
-            fmt::format("{} sent another part than was asked for ('{}')", fetch_->url, header));
+        return Invalid("{} sent another part than was asked for ('{}')", fetch_->url, header);
       }
       if (fetch_->size && sent->size && *sent->size != *fetch_->size) return WrongSize(*sent->size);
       return {};
@@ -250,7 +247,7 @@ class Transfer {
     if (!failure_.ok()) return false;
     const std::optional<std::uint64_t> wanted = Wanted();
     if (wanted && received_ + bytes.size() > *wanted) {
-      failure_ = InvalidInput(fmt::format("{} sent more bytes than it has", fetch_->url));
+      failure_ = Invalid("{} sent more bytes than it has", fetch_->url);
       return false;
     }
     received_ += bytes.size();
@@ -263,8 +260,7 @@ class Transfer {
 
   Result<bool> Again(std::string_view why, Clock::time_point now) {
     if (++failures_ >= fetch_->tries) {
-      return Error{ErrorCode::kUnavailable,
-                   fmt::format("{} failed {} times: {}", fetch_->url, failures_, why)};
+      return Unavailable("{} failed {} times: {}", fetch_->url, failures_, why);
     }
     curl_off_t asked = 0;
     curl_easy_getinfo(easy(), CURLINFO_RETRY_AFTER, &asked);

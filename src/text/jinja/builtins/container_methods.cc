@@ -1,10 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/parameters.h"
-#include "text/jinja/builtins/tables.h"
 #include "text/jinja/operations.h"
 
 namespace foretoken::jinja {
@@ -113,7 +111,7 @@ Value Get(Workspace* workspace, const Value& self, Arguments* arguments) {
   if (!parameters.Close()) return {};
   const auto text = KeyOf(key);
   if (!text.has_value() && !key.IsUndefined()) {
-    return workspace->Fail(fmt::format("a {} cannot be the key of a dict", key.TypeName()));
+    return workspace->Fail("a {} cannot be the key of a dict", key.TypeName());
   }
   const Value* found = text.has_value() ? self.AsDict()->FindKey(*text) : nullptr;
   return found == nullptr ? otherwise : *found;

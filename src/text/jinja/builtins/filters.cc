@@ -1,9 +1,7 @@
-#include "text/jinja/builtins/filters.h"
+#include "text/jinja/builtins/builtins.h"
 
 #include <algorithm>
 #include <span>
-
-#include "text/jinja/builtins/tables.h"
 
 namespace foretoken::jinja {
 

@@ -59,7 +59,7 @@ class PercentFormatter {
     while (Peek() >= '0' && Peek() <= '9') {
       *number = *number * 10 + (format_.bytes()[at_++] - '0');
       if (*number <= kMostFormatDigits) continue;
-      workspace_->Fail(fmt::format("a format has at most {} digits", kMostFormatDigits));
+      workspace_->Fail("a format has at most {} digits", kMostFormatDigits);
       return false;
     }
     return true;
@@ -95,8 +95,7 @@ class PercentFormatter {
       const Dict* dict = values_.AsDict();
       const Value* found = dict == nullptr ? nullptr : dict->Find(directive.name->bytes());
       if (found != nullptr) return *found;
-      return workspace_->Fail(
-          fmt::format("the format has no value for '{}'", directive.name->bytes()));
+      return workspace_->Fail("the format has no value for '{}'", directive.name->bytes());
     }
     const std::size_t place = next_++;
     if (tuple_ != nullptr && place < tuple_->items.size()) return tuple_->items[place];
@@ -137,8 +136,7 @@ class PercentFormatter {
       return std::nullopt;
     }
     if (!number.has_value()) {
-      workspace_->Fail(
-          fmt::format("%{} takes a number, not a {}", directive.kind, value.TypeName()));
+      workspace_->Fail("%{} takes a number, not a {}", directive.kind, value.TypeName());
       return std::nullopt;
     }
     const std::string sign = directive.has('+') ? "+" : directive.has(' ') ? " " : "-";
@@ -201,7 +199,7 @@ Value BraceValue(Workspace* workspace, std::string_view field, const Arguments& 
   } else if (named != arguments.named.end()) {
     value = named->second;
   } else {
-    return workspace->Fail(fmt::format("the format has no value for '{}'", first));
+    return workspace->Fail("the format has no value for '{}'", first);
   }
   if (dot == field.size()) return value;
   return GetPath(workspace, value, workspace->NewString(field.substr(dot + 1)));

@@ -1,6 +1,4 @@
-#include "text/jinja/builtins/functions.h"
-
-#include <fmt/format.h>
+#include "text/jinja/builtins/builtins.h"
 
 #include <algorithm>
 #include <array>
@@ -30,7 +28,7 @@ Value MakeRange(Workspace* workspace, Arguments* arguments) {
   const std::int64_t stop = *end.Integer();
   for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
     if (static_cast<std::int64_t>(list->items.size()) == kMost) {
-      return workspace->Fail(fmt::format("a range has at most {} numbers", kMost));
+      return workspace->Fail("a range has at most {} numbers", kMost);
     }
     if (!workspace->Push(list, i)) return {};
     if (__builtin_add_overflow(i, step, &i)) break;
@@ -85,8 +83,8 @@ Value RaiseException(Workspace* workspace, Arguments* arguments) {
   const Value message = Str(workspace, parameters.Required("message"));
   if (!parameters.Close()) return {};
   constexpr std::size_t kMost = 500;
-  return workspace->Fail(fmt::format("the template refuses this chat: {}",
-                                     Shortened(message.AsText()->bytes(), kMost)));
+  return workspace->Fail("the template refuses this chat: {}",
+                         Shortened(message.AsText()->bytes(), kMost));
 }
 
 /// strftime of Python, which leaves out the zone of a time that has none, and knows microseconds.
@@ -114,9 +112,8 @@ Value StrftimeNow(Workspace* workspace, Arguments* arguments) {
         std::string_view::npos) {
       std::size_t length = 0;
       CodeAt(bytes, at, &length);
-      return workspace->Fail(fmt::format("strftime_now does not know '{}{}'",
-                                         directive.substr(0, directive.size() - 1),
-                                         bytes.substr(at, length)));
+      return workspace->Fail("strftime_now does not know '{}{}'",
+                             directive.substr(0, directive.size() - 1), bytes.substr(at, length));
     }
     std::array<char, 128> text;
     const std::size_t length =

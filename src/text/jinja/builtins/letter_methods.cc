@@ -1,8 +1,8 @@
 #include <array>
 
 #include "base/text/utf8.h"
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/parameters.h"
-#include "text/jinja/builtins/tables.h"
 #include "text/jinja/builtins/text_operations.h"
 #include "text/jinja/letters.h"
 

@@ -1,10 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/parameters.h"
-#include "text/jinja/builtins/tables.h"
 #include "text/jinja/builtins/text_operations.h"
 #include "text/jinja/operations.h"
 #include "text/jinja/python_text.h"
@@ -18,7 +16,7 @@ Value LengthFilter(Workspace* workspace, const Value& input, Arguments* argument
   if (const Text* text = input.AsText()) workspace->StepOver(text->size());
   const auto length = Length(input);
   if (length.has_value()) return *length;
-  return workspace->Fail(fmt::format("a {} has no length", input.TypeName()));
+  return workspace->Fail("a {} has no length", input.TypeName());
 }
 
 Value First(Workspace* workspace, const Value& input, Arguments* arguments) {
@@ -70,7 +68,7 @@ Value ItemsFilter(Workspace* workspace, const Value& input, Arguments* arguments
   if (!parameters.Close() || input.IsUndefined()) return items;
   const Dict* dict = input.AsDict();
   if (dict == nullptr) {
-    return workspace->Fail(fmt::format("items takes a dict, not a {}", input.TypeName()));
+    return workspace->Fail("items takes a dict, not a {}", input.TypeName());
   }
   for (const auto& [key, value] : dict->entries) {
     List* pair = workspace->NewList(List::Kind::kTuple);

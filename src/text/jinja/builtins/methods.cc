@@ -1,10 +1,7 @@
-#include "text/jinja/builtins/methods.h"
+#include "text/jinja/builtins/builtins.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
-
-#include "text/jinja/builtins/tables.h"
 
 namespace foretoken::jinja {
 namespace {

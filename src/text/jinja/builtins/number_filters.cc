@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -8,8 +6,8 @@
 #include <string>
 
 #include "base/text/parse_number.h"
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/parameters.h"
-#include "text/jinja/builtins/tables.h"
 #include "text/jinja/builtins/text_operations.h"
 #include "text/jinja/operations.h"
 
@@ -137,7 +135,7 @@ Value Round(Workspace* workspace, const Value& input, Arguments* arguments) {
     return workspace->Fail("round knows the methods common, ceil and floor");
   }
   if (precision < -kMostPlaces || precision > kMostPlaces) {
-    return workspace->Fail(fmt::format("round takes at most {} digits", kMostPlaces));
+    return workspace->Fail("round takes at most {} digits", kMostPlaces);
   }
   const int digits = static_cast<int>(precision);
   if (how == "common") {

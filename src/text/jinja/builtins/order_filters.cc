@@ -2,8 +2,8 @@
 #include <array>
 #include <unordered_set>
 
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/parameters.h"
-#include "text/jinja/builtins/tables.h"
 #include "text/jinja/builtins/text_operations.h"
 #include "text/jinja/operations.h"
 

@@ -1,7 +1,5 @@
 #include "text/jinja/builtins/parameters.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -30,8 +28,7 @@ bool Parameters::Take(std::string_view name, Value* value) {
 }
 
 void Parameters::Refuse(std::string_view name, std::string_view wanted, const Value& value) {
-  workspace_->Fail(
-      fmt::format("'{}' of {} must be {}, not a {}", name, function_, wanted, value.TypeName()));
+  workspace_->Fail("'{}' of {} must be {}, not a {}", name, function_, wanted, value.TypeName());
 }
 
 Value Parameters::Optional(std::string_view name, Value otherwise) {
@@ -42,7 +39,7 @@ Value Parameters::Optional(std::string_view name, Value otherwise) {
 Value Parameters::Required(std::string_view name) {
   Value value;
   if (!Take(name, &value)) {
-    workspace_->Fail(fmt::format("{} lacks its argument '{}'", function_, name));
+    workspace_->Fail("{} lacks its argument '{}'", function_, name);
   }
   return value;
 }
@@ -74,11 +71,10 @@ Value Parameters::OptionalText(std::string_view name, Value otherwise) {
 
 bool Parameters::Close() {
   if (next_ < arguments_->positional.size()) {
-    workspace_->Fail(fmt::format("{} takes at most {} arguments, not {}", function_, next_,
-                                 arguments_->positional.size()));
+    workspace_->Fail("{} takes at most {} arguments, not {}", function_, next_,
+                     arguments_->positional.size());
   } else if (!arguments_->named.empty()) {
-    workspace_->Fail(
-        fmt::format("{} has no argument '{}'", function_, arguments_->named.front().first));
+    workspace_->Fail("{} has no argument '{}'", function_, arguments_->named.front().first);
   }
   return workspace_->ok();
 }

@@ -2,10 +2,8 @@
 
 #include <array>
 
-#include "text/jinja/builtins/filters.h"
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/parameters.h"
-#include "text/jinja/builtins/tables.h"
-#include "text/jinja/builtins/tests.h"
 #include "text/jinja/operations.h"
 
 namespace foretoken::jinja {

@@ -1,11 +1,8 @@
-#include "text/jinja/builtins/tests.h"
-
-#include <fmt/format.h>
+#include "text/jinja/builtins/builtins.h"
 
 #include <algorithm>
 #include <array>
 
-#include "text/jinja/builtins/filters.h"
 #include "text/jinja/builtins/parameters.h"
 #include "text/jinja/letters.h"
 #include "text/jinja/operations.h"

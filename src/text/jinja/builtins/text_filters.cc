@@ -1,12 +1,10 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
 #include "base/text/utf8.h"
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/format.h"
 #include "text/jinja/builtins/parameters.h"
-#include "text/jinja/builtins/tables.h"
 #include "text/jinja/builtins/text_operations.h"
 #include "text/jinja/json_text.h"
 #include "text/jinja/letters.h"
@@ -86,7 +84,7 @@ Value Indent(Workspace* workspace, const Value& input, Arguments* arguments) {
   if (!parameters.Close()) return {};
   const Text* text = input.AsText();
   if (text == nullptr) {
-    return workspace->Fail(fmt::format("indent takes a string, not a {}", input.TypeName()));
+    return workspace->Fail("indent takes a string, not a {}", input.TypeName());
   }
   if (!workspace->Spend(text->size())) return {};
   workspace->Refund(text->size());

@@ -1,12 +1,10 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
 #include "base/text/utf8.h"
+#include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/format.h"
 #include "text/jinja/builtins/parameters.h"
-#include "text/jinja/builtins/tables.h"
 #include "text/jinja/builtins/text_operations.h"
 #include "text/jinja/letters.h"
 #include "text/jinja/operations.h"
@@ -172,8 +170,8 @@ Value HasAffix(Workspace* workspace, const Value& self, Arguments* arguments) {
   for (const Value& choice : choices) {
     const Text* text = choice.AsText();
     if (text == nullptr) {
-      return workspace->Fail(fmt::format("{} takes a string or a tuple of strings, not a {}",
-                                         kAtEnd ? "endswith" : "startswith", choice.TypeName()));
+      return workspace->Fail("{} takes a string or a tuple of strings, not a {}",
+                             kAtEnd ? "endswith" : "startswith", choice.TypeName());
     }
     if (!window.has_value()) continue;
     const std::string_view part =
@@ -244,7 +242,7 @@ Value JoinMethod(Workspace* workspace, const Value& self, Arguments* arguments) 
   if (!parameters.Close() || !Iterate(workspace, given, &items)) return {};
   for (const Value& item : items) {
     if (!item.IsString()) {
-      return workspace->Fail(fmt::format("join takes strings, not a {}", item.TypeName()));
+      return workspace->Fail("join takes strings, not a {}", item.TypeName());
     }
   }
   return JoinTexts(workspace, *self.AsText(), items);

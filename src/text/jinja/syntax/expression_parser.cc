@@ -1,15 +1,11 @@
 #include "text/jinja/syntax/expression_parser.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
-#include <optional>
 
 #include "base/text/parse_number.h"
 #include "base/text/utf8.h"
-#include "text/jinja/builtins/filters.h"
-#include "text/jinja/builtins/tests.h"
+#include "text/jinja/builtins/builtins.h"
 
 namespace foretoken::jinja {
 namespace {
@@ -215,7 +211,7 @@ const Expression* ExpressionParser::ParseNumber() {
       return Add(word.line, ConstantExpression{Value(number)});
     }
   }
-  words_->Fail(fmt::format("'{}' is no number of up to 64 bits", Shortened(word.text, 40)));
+  words_->Fail("'{}' is no number of up to 64 bits", Shortened(word.text, 40));
   return Nothing();
 }
 
@@ -393,7 +389,7 @@ Target ExpressionParser::ParseOneTarget(bool with_attributes) {
   const std::string name = words_->ExpectName();
   constexpr std::string_view kConstants[] = {"true", "false", "none", "True", "False", "None"};
   if (std::ranges::count(kConstants, name) > 0) {
-    words_->Fail(fmt::format("'{}' cannot be assigned to", name));
+    words_->Fail("'{}' cannot be assigned to", name);
   }
   target.name = tree_->NameOf(name);
   if (with_attributes && words_->TakeOperator(".")) target.attribute = words_->ExpectName();

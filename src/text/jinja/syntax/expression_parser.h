@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,8 +15,6 @@ class ExpressionParser {
 
   /// One expression.
   const Expression* Parse();
-  /// One without `if` and `else`, which mean something else behind it.
-  const Expression* ParseWithoutCondition() { return ParseOr(); }
   /// One, or several with commas between them: a tuple.
   const Expression* ParseTuple(bool with_condition = true);
   /// The filter behind a | or `filter`, and those that follow, of what `input` is.

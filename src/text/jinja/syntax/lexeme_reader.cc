@@ -72,18 +72,17 @@ std::string LexemeReader::ExpectName() {
 
 void LexemeReader::Fail(const std::string& what) {
   if (!status_.ok()) return;
-  status_ = InvalidInput(fmt::format("line {} of the template: {}", Peek().line, what));
+  status_ = Invalid("line {} of the template: {}", Peek().line, what);
   at_ = lexemes_.size() - 1;
 }
 
 void LexemeReader::FailAtWord(std::string_view wanted) {
-  Fail(fmt::format("{} stands where {} is expected", Described(Peek()), wanted));
+  Fail("{} stands where {} is expected", Described(Peek()), wanted);
 }
 
 bool LexemeReader::Enter() {
   ++depth_;
-  if (depth_ > kDeepestSyntax)
-    Fail(fmt::format("more than {} levels within each other", kDeepestSyntax));
+  if (depth_ > kDeepestSyntax) Fail("more than {} levels within each other", kDeepestSyntax);
   return ok();
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -33,6 +35,10 @@ class LexemeReader {
   bool ok() const { return status_.ok(); }
   const Status& status() const { return status_; }
   void Fail(const std::string& what);
+  template <typename Arg, typename... Args>
+  void Fail(fmt::format_string<Arg, Args...> format, Arg&& arg, Args&&... args) {
+    Fail(fmt::format(format, std::forward<Arg>(arg), std::forward<Args>(args)...));
+  }
   /// Fails with the word that is next.
   void FailAtWord(std::string_view wanted);
 

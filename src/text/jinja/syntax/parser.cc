@@ -1,10 +1,7 @@
 #include "text/jinja/syntax/parser.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <initializer_list>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -57,7 +54,7 @@ class Parser {
         words_.Expect(Kind::kBlockEnd, "'%}'");
       }
     }
-    if (ends.size() > 0) words_.Fail(fmt::format("'{}' is missing", *(ends.end() - 1)));
+    if (ends.size() > 0) words_.Fail("'{}' is missing", *(ends.end() - 1));
     return body;
   }
 
@@ -94,11 +91,10 @@ class Parser {
     if (name == "generation") return Add(line, WithStatement{{}, ParseInner("endgeneration")});
     for (const char* other : {"include", "import", "from", "extends", "block"}) {
       if (name == other) {
-        words_.Fail(
-            fmt::format("'{}' is for templates of several files; a chat template is one", name));
+        words_.Fail("'{}' is for templates of several files; a chat template is one", name);
       }
     }
-    words_.Fail(fmt::format("there is no tag '{}' here", name));
+    words_.Fail("there is no tag '{}' here", name);
     return nullptr;
   }
 

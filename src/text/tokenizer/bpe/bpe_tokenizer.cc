@@ -86,7 +86,7 @@ class BpeTokenizer : public TokenizerBase {
 }  // namespace
 
 Error BpeVocabularyBuilder::Bad(std::string_view what) const {
-  return InvalidInput(fmt::format("{}: {}.", where_, what));
+  return Invalid("{}: {}.", where_, what);
 }
 
 Status BpeVocabularyBuilder::AddName(std::string_view spelling, std::uint64_t id) {
@@ -268,9 +268,7 @@ Result<std::unique_ptr<Tokenizer>> BpeVocabularyBuilder::Build(Settings settings
   vocabulary.eos = EndTokens(config_, added);
   vocabulary.bos = ChooseBos(settings, added);
   vocabulary.fingerprint = Fingerprint(vocabulary, settings);
-  if (settings.spaces.has_value()) {
-    return MakeCharacterBpe(vocabulary, merges_, *settings.spaces);
-  }
+  if (settings.spaces.has_value()) return MakeCharacterBpe(vocabulary, merges_, *settings.spaces);
   return std::unique_ptr<Tokenizer>(std::make_unique<BpeTokenizer>(
       std::move(vocabulary), std::move(token_bytes), merges_, std::move(settings)));
 }

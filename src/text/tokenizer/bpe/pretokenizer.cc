@@ -1,7 +1,5 @@
 #include "text/tokenizer/bpe/pretokenizer.h"
 
-#include <string>
-
 #include "base/text/utf8.h"
 #include "json/fields.h"
 #include "text/tokenizer/bpe/byte_alphabet.h"
@@ -12,8 +10,7 @@ namespace {
 constexpr std::size_t kMaxSteps = 8;
 
 Error Unsupported(std::string_view what) {
-  return InvalidInput(fmt::format(
-      "pre_tokenizer: {}; supported are Split, Punctuation, Digits and ByteLevel", what));
+  return Invalid("pre_tokenizer: {}; supported are Split, Punctuation, Digits and ByteLevel", what);
 }
 
 }  // namespace

@@ -73,8 +73,7 @@ void Regex::Free::operator()(pcre2_real_code_8* code) const { pcre2_code_free(co
 
 Result<Regex> Regex::Compile(std::string_view pattern, bool literal) {
   if (pattern.size() > kMaxPattern) {
-    return InvalidInput(fmt::format("a pattern has {} bytes; at most {} are accepted",
-                                    pattern.size(), kMaxPattern));
+    return Invalid("a pattern has {} bytes; at most {} are accepted", pattern.size(), kMaxPattern);
   }
   const std::string text = literal ? std::string(pattern) : WithUnicodeSpaces(pattern);
   std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
@@ -88,8 +87,7 @@ Result<Regex> Regex::Compile(std::string_view pattern, bool literal) {
   pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), options,
                                    &error, &place, context.get());
   if (code == nullptr) {
-    return InvalidInput(
-        fmt::format("the pattern '{}' does not compile: {}", pattern, Message(error)));
+    return Invalid("the pattern '{}' does not compile: {}", pattern, Message(error));
   }
   Regex regex(code);
   // Without JIT, matching is slower but the same.
@@ -103,8 +101,7 @@ Result<Regex> Regex::Compile(std::string_view pattern, bool literal) {
     std::size_t begin = 0;
     std::size_t end = 0;
     if (regex.Find(std::string(48, unit) + tail, 0, &begin, &end) == Found::kLimit) {
-      return InvalidInput(
-          fmt::format("the pattern '{}' takes too many steps to match short texts", pattern));
+      return Invalid("the pattern '{}' takes too many steps to match short texts", pattern);
     }
   }
   return regex;

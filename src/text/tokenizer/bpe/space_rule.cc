@@ -51,8 +51,8 @@ class Reader {
 
  private:
   static Error Cannot(const char* part, const Json& step) {
-    return InvalidInput(fmt::format("the {} {} is not supported beside model.byte_fallback", part,
-                                    Printable(step.dump())));
+    return Invalid("the {} {} is not supported beside model.byte_fallback", part,
+                   Printable(step.dump()));
   }
 
   Status Normalizer(const Json& step) {

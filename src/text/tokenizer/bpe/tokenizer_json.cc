@@ -187,7 +187,7 @@ Result<std::unique_ptr<Tokenizer>> ParseTokenizerJson(std::string_view text, std
                                                       const TokenizerConfig& config) {
   const Json json = Json::Parse(text);
   if (!json.is_object()) {
-    return InvalidInput(fmt::format("{} is not a JSON object: it is truncated or damaged.", where));
+    return Invalid("{} is not a JSON object: it is truncated or damaged.", where);
   }
   return TokenizerJsonParser(where, config).Parse(json);
 }

@@ -34,8 +34,7 @@ Status AddVocabularyJson(const std::filesystem::path& path, BpeVocabularyBuilder
     }
   }
   if (!good) {
-    return InvalidInput(
-        fmt::format("{} is not a JSON object from tokens to their ids.", path.string()));
+    return Invalid("{} is not a JSON object from tokens to their ids.", path.string());
   }
   std::sort(tokens.begin(), tokens.end());
   for (const auto& [id, spelling] : tokens) FT_RETURN_IF_ERROR(builder->AddToken(spelling, id));
@@ -51,8 +50,8 @@ Status AddMergesText(const std::filesystem::path& path, BpeVocabularyBuilder* bu
     if (line.empty()) continue;
     const std::size_t space = line.find(' ');
     if (space == std::string_view::npos) {
-      return InvalidInput(fmt::format("{}: the line '{}' is not two tokens with a space between.",
-                                      path.string(), line));
+      return Invalid("{}: the line '{}' is not two tokens with a space between.", path.string(),
+                     line);
     }
     FT_RETURN_IF_ERROR(builder->AddMerge(line.substr(0, space), line.substr(space + 1)));
   }
@@ -112,10 +111,10 @@ Result<std::unique_ptr<Tokenizer>> LoadVocabularyAndMerges(const std::filesystem
                                                            const TokenizerConfig& config) {
   const bool qwen2 = config.tokenizer_class.starts_with("Qwen2");
   if (!qwen2 && !config.tokenizer_class.starts_with("GPT2")) {
-    return InvalidInput(
-        fmt::format("{} has vocab.json and merges.txt, for which tokenizer_class in "
-                    "tokenizer_config.json must be Qwen2Tokenizer or GPT2Tokenizer, not '{}'.",
-                    directory.string(), config.tokenizer_class));
+    return Invalid(
+        "{} has vocab.json and merges.txt, for which tokenizer_class in tokenizer_config.json must "
+        "be Qwen2Tokenizer or GPT2Tokenizer, not '{}'.",
+        directory.string(), config.tokenizer_class);
   }
   BpeVocabularyBuilder builder(directory.string(), config);
   FT_RETURN_IF_ERROR(AddVocabularyJson(directory / "vocab.json", &builder));
@@ -138,9 +137,9 @@ Result<std::unique_ptr<Tokenizer>> ParseTiktokenRanks(std::string_view text, std
     if (line.empty()) continue;
     const auto parsed = ParseRankLine(line);
     if (!parsed.has_value() || parsed->first.empty() || parsed->first.size() > kMaxRankedToken) {
-      return InvalidInput(fmt::format(
+      return Invalid(
           "{}: line {} is not a token of at most {} bytes in base64, a space and its rank.", where,
-          count + 1, kMaxRankedToken));
+          count + 1, kMaxRankedToken);
     }
     FT_RETURN_IF_ERROR(builder.AddToken(SpellBytes(parsed->first), parsed->second));
     ++count;

@@ -29,10 +29,10 @@ Status ParseHead(std::string_view line, TokenRanking* ranking) {
   const bool counted = ParseNumber(line, &ranking->vocabulary) && ranking->vocabulary > 0 &&
                        ranking->vocabulary <= kMostTokens;
   if (named && counted && !ranking->tokenizer.empty()) return {};
-  return InvalidInput(fmt::format(
+  return Invalid(
       "is no ranking of tokens, which begins '{}FINGERPRINT VOCABULARY'; `foretoken datastore "
       "rank` makes one",
-      kHead));
+      kHead);
 }
 
 }  // namespace
@@ -57,15 +57,14 @@ std::string FormatTokenRanking(const TokenRanking& ranking) {
 Result<TokenRanking> ParseTokenRanking(std::string_view text, std::string_view where) {
   TokenRanking ranking;
   const Status head = ParseHead(Take(&text, '\n'), &ranking);
-  if (!head.ok()) return InvalidInput(fmt::format("{} {}", where, head.error().message));
+  if (!head.ok()) return Invalid("{} {}", where, head.error().message);
   std::vector<bool> seen(static_cast<std::size_t>(ranking.vocabulary));
   for (int number = 2; !text.empty(); ++number) {
     const std::string_view line = Take(&text, '\n');
     std::string_view rest = line;
     TokenRanking::Entry entry;
     const auto refuse = [&](std::string_view why) {
-      return InvalidInput(
-          fmt::format("{} line {}: '{}' {}", where, number, Printable(line.substr(0, 40)), why));
+      return Invalid("{} line {}: '{}' {}", where, number, Printable(line.substr(0, 40)), why);
     };
     if (!ParseNumber(Take(&rest, ' '), &entry.token) || !ParseNumber(rest, &entry.count)) {
       return refuse("is not a token's id and its count");
@@ -81,16 +80,16 @@ Result<TokenRanking> ParseTokenRanking(std::string_view text, std::string_view w
     there = true;
     ranking.entries.push_back(entry);
   }
-  if (ranking.entries.empty()) return InvalidInput(fmt::format("{} ranks no token", where));
+  if (ranking.entries.empty()) return Invalid("{} ranks no token", where);
   return ranking;
 }
 
 Status CheckRanks(const TokenRanking& ranking, const Tokenizer& tokenizer, std::string_view where) {
   if (ranking.tokenizer == tokenizer.fingerprint()) return {};
-  return InvalidInput(fmt::format(
+  return Invalid(
       "{} ranks the tokens of another tokenizer ({}) than the target's ({}): make one with "
       "`foretoken datastore rank` and this target",
-      where, Printable(ranking.tokenizer.substr(0, 12)), tokenizer.fingerprint().substr(0, 12)));
+      where, Printable(ranking.tokenizer.substr(0, 12)), tokenizer.fingerprint().substr(0, 12));
 }
 
 }  // namespace foretoken

@@ -167,11 +167,11 @@ Status CheckEnoughShared(const VocabularyMatch& match, const Tokenizer& target) 
     lacking += fmt::format("{}{} '{}'", named++ == 0 ? "" : ", ", token,
                            Printable(target.TokenName(token)));
   }
-  return InvalidInput(fmt::format(
+  return Invalid(
       "the draft has another vocabulary than the target: {} (not {}, for example), too few for "
       "drafting to pay; let it draft by text, take a draft of the target's family, or mode sssd, "
       "which drafts without a model",
-      match.Summary(), lacking));
+      match.Summary(), lacking);
 }
 
 }  // namespace foretoken

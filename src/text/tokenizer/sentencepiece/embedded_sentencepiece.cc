@@ -121,9 +121,7 @@ class ModelWriter {
   }
 
  private:
-  Error Bad(std::string_view what) const {
-    return InvalidInput(fmt::format("{}: {}.", where_, what));
-  }
+  Error Bad(std::string_view what) const { return Invalid("{}: {}.", where_, what); }
 
   /// The library needs exactly one unknown piece, and some files call it a control token.
   Result<std::size_t> FindUnknown() const {

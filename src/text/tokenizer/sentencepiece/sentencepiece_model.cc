@@ -117,8 +117,7 @@ class ModelParser {
 
  private:
   Error Malformed() const {
-    return InvalidInput(
-        fmt::format("{} is no SentencePiece model: it is truncated or damaged.", where_));
+    return Invalid("{} is no SentencePiece model: it is truncated or damaged.", where_);
   }
 
   /// Calls `visit` with the fields of a message until one is refused.
@@ -134,7 +133,7 @@ class ModelParser {
 
   Status ParsePiece(std::string_view message) {
     if (model_.pieces.size() == kMaxTokens) {
-      return InvalidInput(fmt::format("{} has more than {} pieces.", where_, kMaxTokens));
+      return Invalid("{} has more than {} pieces.", where_, kMaxTokens);
     }
     SentencePiece piece;
     FT_RETURN_IF_ERROR(EachField(message, [&](const ProtocolField& field) -> Status {
@@ -152,10 +151,10 @@ class ModelParser {
     if (piece.spelling.empty() || piece.spelling.size() > kMaxPieceLength ||
         piece.spelling.find('\0') != std::string::npos || !IsUtf8(piece.spelling) ||
         !std::isfinite(piece.score)) {
-      return InvalidInput(
-          fmt::format("{}: piece {} must be 1 to {} bytes of valid UTF-8 without a NUL and have a "
-                      "finite score.",
-                      where_, model_.pieces.size(), kMaxPieceLength));
+      return Invalid(
+          "{}: piece {} must be 1 to {} bytes of valid UTF-8 without a NUL and have a finite "
+          "score.",
+          where_, model_.pieces.size(), kMaxPieceLength);
     }
     model_.pieces.push_back(std::move(piece));
     return {};
@@ -165,13 +164,12 @@ class ModelParser {
     has_trainer_ = true;
     return EachField(message, [this](const ProtocolField& field) -> Status {
       if (Is(field, 3, kVarint) && field.value != 1 && field.value != 2) {
-        return InvalidInput(fmt::format(
-            "{} has model_type {}; supported are 1 (unigram) and 2 (BPE).", where_, field.value));
+        return Invalid("{} has model_type {}; supported are 1 (unigram) and 2 (BPE).", where_,
+                       field.value);
       }
       if (Is(field, 3, kVarint)) model_.unigram = field.value == 1;
       if (Is(field, 24, kVarint) && field.value != 0) {
-        return InvalidInput(
-            fmt::format("{} treats white space as a suffix, which is not supported.", where_));
+        return Invalid("{} treats white space as a suffix, which is not supported.", where_);
       }
       return {};
     });
@@ -181,7 +179,7 @@ class ModelParser {
     has_normalizer_ = true;
     return EachField(message, [this](const ProtocolField& field) -> Status {
       if (Is(field, 2, kDelimited) && !IsSafeCharsMap(field.bytes)) {
-        return InvalidInput(fmt::format("{} has a damaged normalisation map.", where_));
+        return Invalid("{} has a damaged normalisation map.", where_);
       }
       if (Is(field, 2, kDelimited)) model_.has_chars_map = !field.bytes.empty();
       if (Is(field, 4, kVarint)) model_.remove_extra_whitespaces = field.value != 0;

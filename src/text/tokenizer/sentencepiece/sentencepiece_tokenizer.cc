@@ -162,19 +162,19 @@ class VocabularyBuilder {
   Status AddToken(const AddedToken& token) {
     const auto known = ids_.find(token.content);
     if (known != ids_.end() && known->second != token.id) {
-      return InvalidInput(fmt::format("{} gives '{}' the id {}, the added tokens give it {}.",
-                                      where_, token.content, known->second, token.id));
+      return Invalid("{} gives '{}' the id {}, the added tokens give it {}.", where_, token.content,
+                     known->second, token.id);
     }
     const auto index = static_cast<std::size_t>(token.id);
     if (index > vocabulary_.entries.size() + kMaxIdGap) {
-      return InvalidInput(fmt::format("{} has {} pieces: the added token '{}' cannot have id {}.",
-                                      where_, model_.pieces.size(), token.content, token.id));
+      return Invalid("{} has {} pieces: the added token '{}' cannot have id {}.", where_,
+                     model_.pieces.size(), token.content, token.id);
     }
     if (index >= vocabulary_.entries.size()) vocabulary_.entries.resize(index + 1);
     VocabularyEntry& entry = vocabulary_.entries[index];
     if (!entry.name.empty() && entry.name != token.content) {
-      return InvalidInput(fmt::format("{} spells token {} '{}', the added tokens spell it '{}'.",
-                                      where_, token.id, entry.name, token.content));
+      return Invalid("{} spells token {} '{}', the added tokens spell it '{}'.", where_, token.id,
+                     entry.name, token.content);
     }
     const bool piece = known != ids_.end() && index < model_.pieces.size();
     // The library itself recognises its pieces that are ordinary text, and <unk> is never text.
@@ -242,10 +242,10 @@ Result<std::unique_ptr<Tokenizer>> LoadSentencePiece(std::string file, std::stri
   std::unique_ptr<Processor> prefixing = NewProcessor(file);
   std::unique_ptr<Processor> plain = NewProcessor(file.append(WithoutDummyPrefixSuffix()));
   if (prefixing == nullptr || plain == nullptr) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "{} is refused by the SentencePiece library: it needs one unknown piece, no piece twice, "
         "and all 256 byte pieces where it has byte fallback.",
-        where));
+        where);
   }
 
   const AddedTokens added(vocabulary.added);

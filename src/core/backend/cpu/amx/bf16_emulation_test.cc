@@ -1,4 +1,4 @@
-#include "core/backend/cpu/amx/bf16_emulation_test.h"
+#include "core/backend/cpu/amx/bf16_emulation_testing.h"
 
 #define FT_ISA amx_emulated
 #include "core/backend/cpu/vec_portable.h"
@@ -6,7 +6,7 @@
 #include "core/backend/cpu/dot.h"
 //
 #include "core/backend/cpu/amx/bf16_dot.h"
-#include "core/backend/cpu/amx/emulated_tiles_test.h"
+#include "core/backend/cpu/amx/emulated_tiles_testing.h"
 //
 #include "core/backend/cpu/kernels_impl.h"
 //

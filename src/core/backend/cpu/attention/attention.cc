@@ -1,7 +1,5 @@
 #include "core/backend/cpu/attention/attention.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numbers>

@@ -1,7 +1,6 @@
 #include "core/backend/cpu/products/matrix_products.h"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "base/check.h"
 #include "base/files/read_ahead.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "core/backend/cpu/quant/packing.h"

@@ -3,7 +3,7 @@
 // The kernels of AVX-VNNI with its one instruction emulated by those of AVX2.
 
 #define FT_ISA avx_vnni_emulated
-#include "core/backend/cpu/quant/emulated_sets_test.h"
+#include "core/backend/cpu/quant/emulated_sets_testing.h"
 #include "core/backend/cpu/quant/lanes_avx2.h"
 
 namespace foretoken::cpu::FT_ISA {

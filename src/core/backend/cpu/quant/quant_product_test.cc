@@ -15,7 +15,7 @@
 #include "core/backend/conformance_testing.h"
 #include "core/backend/cpu/quant/packing.h"
 #include "core/backend/cpu/quant/quant_testing.h"
-#include "core/backend/reference/quantized_product.h"
+#include "core/backend/testing/quantized_product.h"
 #include "core/tensor/buffer.h"
 
 namespace foretoken {

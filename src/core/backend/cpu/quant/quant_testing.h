@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/backend/cpu/quant/emulated_sets_test.h"
+#include "core/backend/cpu/quant/emulated_sets_testing.h"
 #include "core/backend/cpu/quant/quant_isa.h"
 
 namespace foretoken {

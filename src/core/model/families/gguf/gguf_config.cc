@@ -73,8 +73,8 @@ class ConfigReader {
     if (!status.ok() || guessing == 0) return;
     const int layers = json.value("num_hidden_layers", 0);
     if (guessing >= layers) {
-      return Keep(InvalidInput(fmt::format("{} is {}, but must be less than {} {}", key, guessing,
-                                           Key("block_count"), layers)));
+      return Keep(Invalid("{} is {}, but must be less than {} {}", key, guessing,
+                          Key("block_count"), layers));
     }
     json["num_hidden_layers"] = layers - guessing;
   }
@@ -97,7 +97,7 @@ class ConfigReader {
     Keep(metadata_.Number(key, &value));
     if (!status.ok()) return;
     if (!(value > 0 && value <= std::numeric_limits<float>::max())) {
-      return Keep(InvalidInput(fmt::format("{} is {}, but must be a positive number", key, value)));
+      return Keep(Invalid("{} is {}, but must be a positive number", key, value));
     }
     json[field] = Shortest(value);
   }
@@ -113,8 +113,8 @@ class ConfigReader {
     Keep(metadata_.String(Key("rope.scaling.type"), &type));
     if (!status.ok() || type == "none") return;
     if (type != "linear" && type != "yarn") {
-      return Keep(InvalidInput(fmt::format("{} is {}, but only none, linear and yarn are supported",
-                                           Key("rope.scaling.type"), Printable(type))));
+      return Keep(Invalid("{} is {}, but only none, linear and yarn are supported",
+                          Key("rope.scaling.type"), Printable(type)));
     }
     Json scaling = {{"type", type}};
     Copy("rope.scaling.factor", "factor", &scaling);
@@ -153,7 +153,7 @@ class ConfigReader {
   void RefuseNotComputed() {
     for (const char* name : kNotComputed) {
       if (metadata_.Find(Key(name)) == nullptr) continue;
-      return Keep(InvalidInput(fmt::format("has {}, which is not supported", Key(name))));
+      return Keep(Invalid("has {}, which is not supported", Key(name)));
     }
   }
 
@@ -187,8 +187,8 @@ class ConfigReader {
     }
     for (const double number : array.Numbers()) {
       if (!(number >= 0 && number <= kMaxIntermediate && number == std::floor(number))) {
-        return Keep(InvalidInput(fmt::format("{} has {}, but must have whole numbers from 0 to {}",
-                                             key, number, kMaxIntermediate)));
+        return Keep(Invalid("{} has {}, but must have whole numbers from 0 to {}", key, number,
+                            kMaxIntermediate));
       }
       json[field + "_of_layers"].push_back(static_cast<std::int64_t>(number));
     }
@@ -292,7 +292,7 @@ bool IsOfGgufConfig(std::string_view name) {
 Result<std::string> ConfigFromGguf(const GgufMetadata& metadata, const TensorMap& tensors,
                                    std::string_view where) {
   const auto refuse = [where](const Error& error) {
-    return InvalidInput(fmt::format("{}: {}", where, error.message));
+    return Invalid("{}: {}", where, error.message);
   };
   std::string architecture;
   if (const Status read = metadata.String("general.architecture", &architecture); !read.ok()) {
@@ -303,9 +303,8 @@ Result<std::string> ConfigFromGguf(const GgufMetadata& metadata, const TensorMap
   if (!counted.ok()) return refuse(counted.error());
   const Family* family = FamilyOfGguf(architecture, experts > 0);
   if (family == nullptr) {
-    return refuse(
-        InvalidInput(fmt::format("is of architecture '{}' (general.architecture), but there are {}",
-                                 Printable(architecture), GgufNames())));
+    return refuse(Invalid("is of architecture '{}' (general.architecture), but there are {}",
+                          Printable(architecture), GgufNames()));
   }
   const auto embedding = tensors.find("token_embd.weight");
   if (embedding == tensors.end()) return refuse(InvalidInput("lacks tensor token_embd.weight"));
@@ -332,7 +331,7 @@ Result<std::string> LayersFromGguf(const GgufMetadata& metadata, const TensorMap
   }
   ReadAll(tensors, &reader);
   if (reader.status.ok()) return reader.json.dump(2);
-  return InvalidInput(fmt::format("{}: {}", where, reader.status.error().message));
+  return Invalid("{}: {}", where, reader.status.error().message);
 }
 
 }  // namespace foretoken
