@@ -69,7 +69,7 @@ struct EngineOptions {
   std::vector<DraftOptions> further_drafts;
 // Sizes, drafters that are made of others, verification and the log.
 #define FORETOKEN_ENGINE_FIELD(type, name, value) type name = value;
-#include "foretoken/engine_fields.inc"
+#include "foretoken/tables/engine_fields.inc"
 #undef FORETOKEN_ENGINE_FIELD
   /// The times that mode auto plans with are kept between runs, in the user's cache
   /// (foretoken/times in $XDG_CACHE_HOME, else ~/.cache), and so measured at the first start only.

@@ -14,7 +14,7 @@ namespace foretoken {
 /// What drafts: an entry of the registry, which is drafters.inc.
 enum class DrafterId : std::uint8_t {
 #define FORETOKEN_DRAFTER(Id, ...) k##Id,
-#include "foretoken/drafters.inc"
+#include "foretoken/tables/drafters.inc"
 #undef FORETOKEN_DRAFTER
 };
 
@@ -58,7 +58,7 @@ struct DrafterInfo {
 
 inline constexpr auto kDrafters = std::to_array<DrafterInfo>({
 #define FORETOKEN_DRAFTER(Id, ...) {__VA_ARGS__},
-#include "foretoken/drafters.inc"
+#include "foretoken/tables/drafters.inc"
 #undef FORETOKEN_DRAFTER
 });
 

@@ -22,7 +22,7 @@ inline constexpr int kMaxTopLogprobs = 100;
 /// temperature, top-k, top-p over what top-k keeps, and min-p.
 struct SamplingParams {
 #define FORETOKEN_SAMPLING_FIELD(type, name, default_value, ...) type name = default_value;
-#include "foretoken/sampling_fields.inc"
+#include "foretoken/tables/sampling_fields.inc"
 #undef FORETOKEN_SAMPLING_FIELD
 
   std::vector<std::pair<Token, float>> logit_bias;
@@ -73,7 +73,7 @@ void ForEachSamplingField(Visit&& visit) {
                                  help)                                                          \
   visit(SamplingField<type>{&SamplingParams::name, #name, default_value, least, most, receipt,  \
                             flags, value, help});
-#include "foretoken/sampling_fields.inc"
+#include "foretoken/tables/sampling_fields.inc"
 #undef FORETOKEN_SAMPLING_FIELD
 }
 

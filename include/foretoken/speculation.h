@@ -104,7 +104,7 @@ inline constexpr int kMaxPlannedLookahead = 12;
 /// what follows from mode and machine.
 struct PlanOptions {
 #define FORETOKEN_PLAN_FIELD(type, name, ...) std::optional<type> name;
-#include "foretoken/plan_fields.inc"
+#include "foretoken/tables/plan_fields.inc"
 #undef FORETOKEN_PLAN_FIELD
 };
 
@@ -131,7 +131,7 @@ void ForEachPlanField(Visit&& visit) {
   using enum PlanScope;
 #define FORETOKEN_PLAN_FIELD(type, name, least, most, words, scope, flags, value, help) \
   visit(PlanField<type>{&PlanOptions::name, #name, least, most, words, scope, flags, value, help});
-#include "foretoken/plan_fields.inc"
+#include "foretoken/tables/plan_fields.inc"
 #undef FORETOKEN_PLAN_FIELD
 }
 

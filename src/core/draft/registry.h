@@ -55,12 +55,12 @@ struct DrafterParts {
   }
 };
 
-/// The drafter of an entry of the registry (foretoken/drafters.inc).
+/// The drafter of an entry of the registry (foretoken/tables/drafters.inc).
 std::unique_ptr<Drafter> MakeDrafter(DrafterId id, const DrafterParts& parts);
 
 // Each is defined in its drafter's folder.
 #define FORETOKEN_DRAFTER(Id, ...) std::unique_ptr<Drafter> Make##Id##Drafter(const DrafterParts&);
-#include "foretoken/drafters.inc"
+#include "foretoken/tables/drafters.inc"
 #undef FORETOKEN_DRAFTER
 
 }  // namespace foretoken

@@ -68,7 +68,7 @@ struct EngineConfig {
   std::optional<int> max_nodes;
 // As in EngineOptions, from which Engine::Open copies them.
 #define FORETOKEN_ENGINE_FIELD(type, name, value) type name = value;
-#include "foretoken/engine_fields.inc"
+#include "foretoken/tables/engine_fields.inc"
 #undef FORETOKEN_ENGINE_FIELD
   /// The head of Lossy::kJudge; MakeEngine opens it.
   std::shared_ptr<const JudgeHead> judge = nullptr;

@@ -23,7 +23,7 @@ namespace foretoken {
 /// probabilities is not the speculator's business.
 struct SamplingNumbers {
 #define FORETOKEN_SAMPLING_FIELD(type, name, ...) type name;
-#include "foretoken/sampling_fields.inc"
+#include "foretoken/tables/sampling_fields.inc"
 #undef FORETOKEN_SAMPLING_FIELD
   std::uint64_t seed;
 };
@@ -31,7 +31,7 @@ struct SamplingNumbers {
 inline SamplingNumbers ToNumbers(const SamplingParams& sampling) {
   return {
 #define FORETOKEN_SAMPLING_FIELD(type, name, ...) .name = sampling.name,
-#include "foretoken/sampling_fields.inc"
+#include "foretoken/tables/sampling_fields.inc"
 #undef FORETOKEN_SAMPLING_FIELD
       .seed = sampling.seed};
 }
@@ -39,7 +39,7 @@ inline SamplingNumbers ToNumbers(const SamplingParams& sampling) {
 inline SamplingParams FromNumbers(const SamplingNumbers& numbers) {
   return {
 #define FORETOKEN_SAMPLING_FIELD(type, name, ...) .name = numbers.name,
-#include "foretoken/sampling_fields.inc"
+#include "foretoken/tables/sampling_fields.inc"
 #undef FORETOKEN_SAMPLING_FIELD
       .seed = numbers.seed};
 }

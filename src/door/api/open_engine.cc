@@ -22,7 +22,7 @@ Result<EngineConfig> ConfigFor(const EngineOptions& options) {
   FT_ASSIGN_OR_RETURN(config.plan, ApplyOptions(options.plan, base));
   config.planner = PlannerSettingsFor(options.plan, config.plan);
 #define FORETOKEN_ENGINE_FIELD(type, name, value) config.name = options.name;
-#include "foretoken/engine_fields.inc"
+#include "foretoken/tables/engine_fields.inc"
 #undef FORETOKEN_ENGINE_FIELD
   if (!options.max_lookahead) return config;
   const int most = std::max(*options.max_lookahead, config.plan.lookahead);
