@@ -61,7 +61,7 @@ struct LearningReport {
 /// What rounds of a mode brought and what had been predicted for them.
 struct ModeReport {
   std::int64_t rounds = 0;
-  double tokens_per_second = 0;  ///< Measured, faded.
+  double tokens_per_second = 0;  ///< Measured; older rounds count less.
   double predicted = 0;          ///< Over the same rounds.
   double correction = 1;         ///< Applied to predictions of the mode.
 };

@@ -18,9 +18,9 @@ struct CalibrationTask {
   SamplingParams sampling;
   StopRules stop;
   int lookahead = 6;
-  /// How long the speculator is given in every round, so that all candidates are prepared whatever
+  /// How long every round pauses for the speculator, so that all candidates are prepared whatever
   /// the speeds of the two devices: rates are then the models', not the machine's.
-  std::int64_t settle_ns = 0;
+  std::int64_t pause_ns = 0;
   std::function<void()> on_prompt;  ///< Called after each prompt.
 };
 
@@ -38,7 +38,7 @@ inline constexpr int kSaguaroFanout = kDefaultFanout;
 Result<CalibratedSetting> MeasureSaguaro(Engine& engine, const CalibrationTask& task,
                                          double saguaro_c);
 
-/// Host time of a round and of its rows, from the prompts of `task`, without the settling. Writes
+/// Host time of a round and of its rows, from the prompts of `task`, without the pause. Writes
 /// them to `times`.
 Status MeasureOverheads(Engine& engine, const CalibrationTask& task, CostModel* times);
 

@@ -84,12 +84,12 @@ class ProposalCounter {
 // Counts rounds by who made the proposal and gives the speculator its time.
 class RateRecorder : public RequestListener {
  public:
-  explicit RateRecorder(std::int64_t settle_ns) : settle_ns_(settle_ns) {}
+  explicit RateRecorder(std::int64_t pause_ns) : pause_ns_(pause_ns) {}
 
   void OnRound(SequenceId, const RoundRecord& round) override {
     if (round.source != ProposalSource::kNone) by_drafter[round.source.drafter].Add(round);
     if (round.hit == false) ++misses;
-    std::this_thread::sleep_for(std::chrono::nanoseconds(settle_ns_));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(pause_ns_));
   }
   void OnToken(SequenceId, const EmittedToken&) override {}
   void OnFinish(SequenceId, FinishReason, const RequestStats&) override {}
@@ -98,7 +98,7 @@ class RateRecorder : public RequestListener {
   int misses = 0;
 
  private:
-  std::int64_t settle_ns_;
+  std::int64_t pause_ns_;
 };
 
 Status GenerateText(Engine& engine, const CalibrationTask& task, const PlanOptions& plan,
@@ -161,7 +161,7 @@ double DraftRowUs(const DraftPasses& draft, const CalibrationTask& task, const C
 Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& task,
                                        const CostModel& times) {
   CalibratedSetting setting;
-  RateRecorder own(task.settle_ns);
+  RateRecorder own(task.pause_ns);
   engine.ResetStats();
   FT_RETURN_IF_ERROR(GenerateText(engine, task, WidePlan(task.lookahead), &own));
   ProposerMeasurement& draft = setting.proposers[DrafterId::kModel];
@@ -169,7 +169,7 @@ Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& ta
   draft.us = DraftRowUs(engine.stats().draft, task, times);
   for (const DrafterId id : kDrafterIds) {
     if (!InfoOf(id).fallback || InfoOf(id).needs != DrafterNeeds::kText) continue;
-    RateRecorder other(task.settle_ns);
+    RateRecorder other(task.pause_ns);
     const Fallback fallback{Fallback::Kind::kDrafter, id};
     FT_RETURN_IF_ERROR(GenerateText(engine, task, FallbackPlan(task.lookahead, fallback), &other));
     const ProposalCounter& counter = other.by_drafter[id];
@@ -188,7 +188,7 @@ Result<CalibratedSetting> MeasureSaguaro(Engine& engine, const CalibrationTask& 
   PlanOptions plan = WidePlan(task.lookahead);
   plan.fanout = AtEveryNode(kSaguaroFanout);
   plan.saguaro_c = static_cast<float>(saguaro_c);
-  RateRecorder recorder(task.settle_ns);
+  RateRecorder recorder(task.pause_ns);
   FT_RETURN_IF_ERROR(GenerateText(engine, task, plan, &recorder));
   CalibratedSetting setting{.verifier = std::string(VerificationName(Verification::kRejection)),
                             .saguaro_c = saguaro_c};

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kMostTemperature = 4;
 // Passes in which the speculator prepares everything, with a margin for trunk rows.
-constexpr double kSettleMargin = 1.3;
+constexpr double kPauseMargin = 1.3;
 constexpr int kRowsPerDraftPass = 32;
 // Over the passes' tables.
 constexpr int kCalibrationSweeps = 8;
@@ -97,13 +97,13 @@ class Calibrator {
     return OpenForStudy(target_, wanted, {.measuring_sweeps = kCalibrationSweeps});
   }
 
-  void GiveTimeToSettle() {
+  void SetPause() {
     const int K = *options_.speculation.plan.lookahead;
     const double rows = kMaxFanout * (K + 1) * static_cast<double>(K);
     const double passes = rows / kRowsPerDraftPass + K + 1;
     const double pass_us =
         calibration_.times.first_draft().apart.us(kRowsPerDraftPass, task_.prompts[0].size());
-    task_.settle_ns = static_cast<std::int64_t>(kSettleMargin * passes * pass_us * 1e3);
+    task_.pause_ns = static_cast<std::int64_t>(kPauseMargin * passes * pass_us * 1e3);
   }
 
   Status TakeRates() {
@@ -122,7 +122,7 @@ class Calibrator {
       FT_ASSIGN_OR_RETURN(engine, MakeMeasuringEngine(Verification::kSharedNoise, kOffered));
     }
     calibration_.times = TimesOf(*engine).costs;
-    GiveTimeToSettle();
+    SetPause();
     progress_->SetLabel("Measuring times");
     FT_RETURN_IF_ERROR(MeasureOverheads(*engine, task_, &calibration_.times));
     if (!measures("shared-noise")) return {};

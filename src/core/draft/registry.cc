@@ -9,6 +9,7 @@ std::unique_ptr<Drafter> MakeDrafter(DrafterId id, const DrafterParts& parts) {
 #define FORETOKEN_DRAFTER(Id, ...) \
   case DrafterId::k##Id:           \
     return Make##Id##Drafter(parts);
+#include "foretoken/tables/drafters.inc"
 #undef FORETOKEN_DRAFTER
   }
   FT_CHECK(false, "drafter {}", static_cast<int>(id));

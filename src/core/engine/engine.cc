@@ -328,7 +328,7 @@ bool Engine::Impl::Step() {
     return !scheduler.waiting().empty();
   }
   WorkOnMasks();
-  if (planning.has_value()) planning->AskAside(running(), &drafters);
+  if (planning.has_value()) planning->ProposeShadow(running(), &drafters);
   Propose();
   const bool planned = target_pass.Plan(drafters.budget(), &scheduler, &round);
   EndSpeculationOfPreempted();
@@ -451,7 +451,7 @@ void Engine::Impl::VerifyPass(Logits logits) {
     sequence->alone = false;
     if (!sequence->not_finite) {
       drafters.Observe(logits, *sequence);
-      if (planning.has_value()) planning->TellAside(logits, *sequence, running(), &drafters);
+      if (planning.has_value()) planning->TellShadow(logits, *sequence, running(), &drafters);
     }
     CommitOutcome(target_pass.memory(), sequence);
     const bool ended = sequence->finish.has_value();  // Before that row.

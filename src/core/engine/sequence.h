@@ -76,9 +76,9 @@ class Sequence {
   SpeculationPlan plan;
   std::optional<SequenceEstimate> estimate;  ///< The planner's, where it makes the plans.
   Proposal proposal;
-  Proposal aside;  ///< The proposal that PlannerSettings::aside would have made.
-  /// How many tokens `aside` was proposed behind; 0: none was proposed.
-  std::size_t aside_behind = 0;
+  Proposal shadow;  ///< The proposal that PlannerSettings::shadow_drafter would have made.
+  /// How many tokens the sequence had when `shadow` was proposed; 0: none was proposed.
+  std::size_t shadow_position = 0;
   std::vector<Token> scripted;  ///< ScriptedAnswer to its prompt.
   bool draws = false;           ///< Proposals are drawn, to be verified by rejection.
   /// The distributions that `proposal` was drawn from, where it is drawn.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/planner/fading.h"
+#include "core/planner/decay_rates.h"
 #include "core/prediction/row_price.h"
 
 namespace foretoken {
@@ -31,7 +31,7 @@ constexpr double kOptimism = 2;
 constexpr double kContentionDoubt = 0.04;  // The standard deviation of its prior.
 constexpr double kRowsDoubt = 0.03;        // The same of how row counts compare.
 
-double Tilt(const FadingSum& accepted, double mean) {
+double Tilt(const DecayingSum& accepted, double mean) {
   return mean > 0 ? accepted.MeanWith(mean, kSequencePrior) / mean : 1;
 }
 
@@ -41,12 +41,12 @@ TimeTable OrNothing(const TimeTable& measured) {
 
 }  // namespace
 
-void LearnedModel::Source::Fade(double keep) {
-  acceptance.Fade(keep);
-  partial.Fade(keep);
-  full.Fade(keep);
-  coverage.Fade(keep);
-  rows.Fade(keep);
+void LearnedModel::Source::Decay(double keep) {
+  acceptance.Decay(keep);
+  partial.Decay(keep);
+  full.Decay(keep);
+  coverage.Decay(keep);
+  rows.Decay(keep);
 }
 
 ProposerModel LearnedModel::Source::Describe(double mean_rows) const {
@@ -72,9 +72,9 @@ ByDrafter<LearnedModel::Source> LearnedModel::FirstSources(const CostModel& prio
   ByDrafter<Source> sources;
   for (const DrafterId id : kDrafterIds) {
     sources[id].acceptance = AcceptanceEstimate(InfoOf(id).usual_acceptance);
-    sources[id].us = FadingMean(prior.proposers[id].us, 1);
+    sources[id].us = DecayingMean(prior.proposers[id].us, 1);
     if (!prior.DraftsByPasses({Schedule::kBefore, id})) continue;
-    sources[id].coverage = FadingMean(1, 1e9);  // It always has something to say.
+    sources[id].coverage = DecayingMean(1, 1e9);  // It always has something to say.
     sources[id].apart = TimeEstimate(OrNothing(prior.drafts[id].apart));
     sources[id].on_target = TimeEstimate(OrNothing(prior.drafts[id].on_target));
   }
@@ -130,7 +130,7 @@ double LearnedModel::RateFrom(Mode current, const RankedPlan& next, const Worklo
 }
 
 void LearnedModel::ObserveContention(const PassObservation& pass, double pass_us) {
-  contention_.Fade(kKeepPass);
+  contention_.Decay(kKeepPass);
   double seen = pass_us / target_.us(pass.rows, pass.context);
   const double usual = contention_.At(pass.rows);
   // Nothing is faster beside the draft than alone: what is believed of passes alone is out of date.
@@ -143,23 +143,23 @@ void LearnedModel::ObserveContention(const PassObservation& pass, double pass_us
   contention_.Add(pass.rows, std::clamp(seen, kLeastContention, kContentionOutlier * usual));
 }
 
-void LearnedModel::ObserveTimes(const PassObservation& pass, bool settled) {
+void LearnedModel::ObserveTimes(const PassObservation& pass, bool warmed_up) {
   // Without what further sequences cost beyond their rows.
   const double pass_us = std::max(
       pass.pass_us - prior_.FurtherSequencesUs(pass.sequences, pass.context), pass.pass_us / 4);
-  target_.Fade(kKeepPass);
+  target_.Decay(kKeepPass);
   if (pass.draft_busy) {
     ObserveContention(pass, pass_us);
   } else {
     const double forgotten = pass.rounds * (pass.pass_us + pass.wait_us) / kForgetContentionUs;
-    contention_.Fade(std::clamp(1 - forgotten, 0.5, kKeepUnobserved));
+    contention_.Decay(std::clamp(1 - forgotten, 0.5, kKeepUnobserved));
     target_.Add(pass.rows, pass.context, pass_us);
     // Until now contention was seen beside the times measured before serving.
     if (++idle_passes_ == kIdlePasses) contention_ = FirstContention(prior_);
   }
-  host_us_.Fade(kKeepPass);
+  host_us_.Decay(kKeepPass);
   host_us_.Add(std::min(pass.host_us, kOutlier * host_us_.value() + 10));
-  if (settled) ObserveDrafting(pass);
+  if (warmed_up) ObserveDrafting(pass);
 }
 
 void LearnedModel::ObserveDrafting(const PassObservation& pass) {
@@ -171,25 +171,25 @@ void LearnedModel::ObserveDrafting(const PassObservation& pass) {
     return;
   }
   const DraftPassShape& passes = prior_.drafts[drafter].pass;
-  source.on_target.Fade(kKeepPass);
+  source.on_target.Decay(kKeepPass);
   source.on_target.Add(pass.sequences * passes.Rows(pass.lookahead), pass.context,
                        pass.wait_us / passes.Count(pass.lookahead));
 }
 
 void LearnedModel::ObserveAsking(DrafterId drafter, double us) {
-  FadingMean& usual = sources_[drafter].us;
-  usual.Fade(kKeepPass);
+  DecayingMean& usual = sources_[drafter].us;
+  usual.Decay(kKeepPass);
   usual.Add(us);
 }
 
-void LearnedModel::ObservePass(const PassObservation& pass, double round_us, bool settled) {
-  for (Source& source : sources_) source.Fade(kKeepUnobserved);
+void LearnedModel::ObservePass(const PassObservation& pass, double round_us, bool warmed_up) {
+  for (Source& source : sources_) source.Decay(kKeepUnobserved);
   if (pass.disturbed) return;
-  ObserveTimes(pass, settled);
+  ObserveTimes(pass, warmed_up);
   if (!pass.mode.has_value() || pass.predicted == 0) return;
-  if (pass.mode != Mode::kAr && !settled) return;
+  if (pass.mode != Mode::kAr && !warmed_up) return;
   // The context has grown since the prediction, and sequences have come or gone. (Not counted, that
-  // favoured modes that are looked at more often than plain decoding, by 8 to 20 % where attention
+  // favoured modes that are replanned more often than plain decoding, by 8 to 20 % where attention
   // is a large part of a pass.)
   const double faster = UsPerSequence(pass, pass.predicted_at) / UsPerSequence(pass, pass.load());
   records_.Add(*pass.mode, pass.rounds, pass.tokens, round_us,
@@ -198,19 +198,19 @@ void LearnedModel::ObservePass(const PassObservation& pass, double round_us, boo
 
 void LearnedModel::ObserveDraft(double rows, double context, double us) {
   TimeEstimate& apart = sources_[DrafterId::kModel].apart;
-  apart.Fade(kKeepPass);
+  apart.Decay(kKeepPass);
   apart.Add(rows, context, us / prior_.draft_contention);
 }
 
 void LearnedModel::ObserveProposal(const ProposalObservation& proposal,
                                    SequenceEstimate* sequence) {
   ++sequence->rounds;
-  for (FadingSum& accepted : sequence->accepted) accepted.Fade(kKeepProposal);
+  for (DecayingSum& accepted : sequence->accepted) accepted.Decay(kKeepProposal);
   const bool none = proposal.source == ProposalSource::kNone;
   const DrafterId proposer = prior_.TokensOf(proposal.source.drafter);
   Source* source = none ? nullptr : &sources_[proposer];
   Source* draft = &sources_[DrafterId::kModel];
-  if (source != nullptr) source->Fade(kKeepProposal);
+  if (source != nullptr) source->Decay(kKeepProposal);
   const double proposes = proposal.proposed > 0 ? 1 : 0;
   if (proposal.mode.before() && !prior_.DraftsByPasses(proposal.mode)) {
     sources_[proposal.mode.drafter].coverage.Add(proposes);
@@ -219,10 +219,10 @@ void LearnedModel::ObserveProposal(const ProposalObservation& proposal,
     source->acceptance.Add(proposal.proposed, proposal.accepted);
     source->rows.Add(proposal.rows);
     if (IsDraftModel(proposer)) {
-      FadingSum& accepted = sequence->accepted[proposer];
+      DecayingSum& accepted = sequence->accepted[proposer];
       const int trials = std::min(proposal.proposed, proposal.accepted + 1);
       for (int i = 0; i < trials; ++i) {
-        accepted.Fade(kKeepSequence);
+        accepted.Decay(kKeepSequence);
         accepted.Add(i < proposal.accepted ? 1 : 0);
       }
     }

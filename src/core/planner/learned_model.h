@@ -9,15 +9,15 @@
 namespace foretoken {
 
 /// What is believed: a CostModel, learned from the rounds of all sequences. What is not observed
-/// fades to priors. One owner; allocates nothing after construction.
+/// decays to priors. One owner; allocates nothing after construction.
 class LearnedModel {
  public:
   /// `prior`: the passes' times as measured before serving; its proposers are replaced by priors
   /// of what is to be observed.
   explicit LearnedModel(const CostModel& prior);
 
-  /// `round_us`: its UsualRoundUs; `settled`: the round measures the speed of its mode.
-  void ObservePass(const PassObservation& pass, double round_us, bool settled);
+  /// `round_us`: its UsualRoundUs; `warmed_up`: the round measures the speed of its mode (WarmUp).
+  void ObservePass(const PassObservation& pass, double round_us, bool warmed_up);
   /// Passes of the draft on its own device (SSD), beside a round, in the mean: rows, tokens that
   /// they attend to, and time with all that belongs to them.
   void ObserveDraft(double rows, double context, double us);
@@ -34,7 +34,7 @@ class LearnedModel {
 
   /// The round's time if the pass took what is expected of it. How much longer it did says nothing
   /// about its mode: the estimated times follow it, for all modes. (When that counted too, every
-  /// slower second of the machine made the mode of that second look slow for long.)
+  /// slower second of the machine made the mode of that second seem slow for long.)
   double UsualRoundUs(const PassObservation& pass) const;
   /// The time of a round that decodes plainly.
   double PlainRoundUs(const Workload& load) const;
@@ -50,16 +50,16 @@ class LearnedModel {
   /// A drafter's proposals, as observed.
   struct Source {
     AcceptanceEstimate acceptance{0.5};
-    FadingMean us{0, 1};  // For one sequence; not of draft models.
-    FadingMean coverage{0.5, 8};
-    FadingMean rows{2, 8};  // The rows of a proposal.
+    DecayingMean us{0, 1};  // For one sequence; not of draft models.
+    DecayingMean coverage{0.5, 8};
+    DecayingMean rows{2, 8};  // The rows of a proposal.
     HitEstimate partial{{.c = 0.5, .r = 0.5}};
     HitEstimate full{{.c = 0.35, .r = 0.7}};
     // The times of a draft model's passes, on its own device and on the target's.
     TimeEstimate apart{TimeTable::Line(1, 0)};
     TimeEstimate on_target{TimeTable::Line(1, 0)};
 
-    void Fade(double keep);
+    void Decay(double keep);
     /// All but the acceptance; `mean_rows` as ProposerModel's.
     ProposerModel Describe(double mean_rows) const;
     /// As good as what was seen leaves possible.
@@ -76,7 +76,7 @@ class LearnedModel {
   double UsPerSequence(const PassObservation& pass, const Workload& load) const;
   // `pass_us`: without what further sequences cost beyond their rows.
   void ObserveContention(const PassObservation& pass, double pass_us);
-  void ObserveTimes(const PassObservation& pass, bool settled);
+  void ObserveTimes(const PassObservation& pass, bool warmed_up);
   // What proposing took; of a round that measures the speed of its mode.
   void ObserveDrafting(const PassObservation& pass);
 
@@ -84,7 +84,7 @@ class LearnedModel {
   TimeEstimate target_;
   RowRatios contention_;  // How much longer passes take beside the draft.
   int idle_passes_ = 0;   // Seen while no draft was busy.
-  FadingMean host_us_;
+  DecayingMean host_us_;
   ByDrafter<Source> sources_;
   ModeRecords records_;
 };

@@ -10,7 +10,7 @@ namespace {
 
 // A round that measures its mode.
 void Observe(LearnedModel* learned, const PassObservation& pass) {
-  learned->ObservePass(pass, learned->UsualRoundUs(pass), /*settled=*/true);
+  learned->ObservePass(pass, learned->UsualRoundUs(pass), /*warmed_up=*/true);
 }
 
 // A pass of a trial that something else held up says little about the draft beside it.
@@ -95,7 +95,8 @@ TEST(LearnedModel, LearnsPassesThatSaySeveralTokens) {
 }
 
 // A pass of plain decoding that takes what `model` says, predicted at another load.
-PassObservation PlainPass(const CostModel& model, const Workload& load, const Workload& looked_at) {
+PassObservation PlainPass(const CostModel& model, const Workload& load,
+                          const Workload& predicted_at) {
   return {.sequences = load.batch,
           .rows = load.batch,
           .context = load.context,
@@ -103,20 +104,20 @@ PassObservation PlainPass(const CostModel& model, const Workload& load, const Wo
                      model.FurtherSequencesUs(load.batch, load.context),
           .tokens = load.batch,
           .mode = Mode::kAr,
-          .predicted = Predict(model, SpeculationPlan{}, looked_at).tokens_per_second,
-          .predicted_at = looked_at};
+          .predicted = Predict(model, SpeculationPlan{}, predicted_at).tokens_per_second,
+          .predicted_at = predicted_at};
 }
 
-// Between two looks the context grows, and with it what further sequences cost.
+// Between two replans the context grows, and with it what further sequences cost.
 TEST(LearnedModel, AGrowingContextIsNoFaultOfTheMode) {
   CostModel prior;
   prior.target = TimeTable::Line(50, 10);
   prior.sequence_token_us = 0.1;
   LearnedModel learned(prior);
-  constexpr Workload kLookedAt{.batch = 4, .context = 20};
+  constexpr Workload kPredictedAt{.batch = 4, .context = 20};
   for (int context = 20; context < 180; ++context) {
     const Workload load{.batch = 4, .context = static_cast<double>(context)};
-    Observe(&learned, PlainPass(prior, load, kLookedAt));
+    Observe(&learned, PlainPass(prior, load, kPredictedAt));
   }
   EXPECT_NEAR(learned.Model({}).correction[Mode::kAr], 1, 0.01);
 }
@@ -139,14 +140,14 @@ TEST(LearnedModel, NothingIsFasterBesideTheDraft) {
   EXPECT_NEAR(model.target_beside_draft.us(4, 100) / prior.target.us(4, 100), 0.85, 0.02);
 }
 
-// Sequences come and go between two looks, and so does what passes of their rows cost.
+// Sequences come and go between two replans, and so does what passes of their rows cost.
 TEST(LearnedModel, AShrinkingBatchIsNoFaultOfTheMode) {
   CostModel prior;
   prior.target = TimeTable::Line(500, 10);
   LearnedModel learned(prior);
-  constexpr Workload kLookedAt{.batch = 16, .context = 64};
+  constexpr Workload kPredictedAt{.batch = 16, .context = 64};
   for (int i = 0; i < 200; ++i) {
-    Observe(&learned, PlainPass(prior, {.batch = 16 - i / 20, .context = 64}, kLookedAt));
+    Observe(&learned, PlainPass(prior, {.batch = 16 - i / 20, .context = 64}, kPredictedAt));
   }
   EXPECT_NEAR(learned.Model({}).correction[Mode::kAr], 1, 0.01);
 }

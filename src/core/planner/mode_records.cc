@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/planner/fading.h"
+#include "core/planner/decay_rates.h"
 
 namespace foretoken {
 namespace {

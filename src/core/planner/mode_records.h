@@ -21,7 +21,7 @@ class ModeRecords {
  private:
   struct Record {
     std::int64_t rounds = 0;
-    // Faded.
+    // Decayed.
     double tokens = 0;
     double us = 0;
     double predicted_tokens = 0;

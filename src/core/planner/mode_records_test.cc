@@ -19,7 +19,7 @@ TEST(ModeRecords, CorrectsByWhatCame) {
 }
 
 // Nothing is corrected out of all proportion, and nothing for ever.
-TEST(ModeRecords, CorrectionsHaveBoundsAndFade) {
+TEST(ModeRecords, CorrectionsHaveBoundsAndDecay) {
   ModeRecords records;
   for (int i = 0; i < 1000; ++i) records.Add(Mode::kSsd, 1, 1, 1000, 100);
   EXPECT_EQ(records.correction(Mode::kSsd), 0.25);

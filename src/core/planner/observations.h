@@ -10,8 +10,9 @@ namespace foretoken {
 
 /// What is known of one sequence's traffic beyond everybody's; a part of the sequence.
 struct SequenceEstimate {
-  SpeculationPlan wanted;         ///< The open plan that the planner fills in.
-  ByDrafter<FadingSum> accepted;  ///< Outcomes of a draft model's tokens, 1 where one was accepted.
+  SpeculationPlan wanted;  ///< The open plan that the planner fills in.
+  ByDrafter<DecayingSum>
+      accepted;  ///< Outcomes of a draft model's tokens, 1 where one was accepted.
   int rounds = 0;
   double predicted = 0;   ///< Tokens/s of the batch by the last plan, before correction.
   Workload predicted_at;  ///< The batch that `predicted` is for.

@@ -10,13 +10,13 @@
 namespace foretoken {
 namespace {
 
-// What a change must promise: changing costs, and predictions err.
+// How much faster a change must be predicted to be: changing costs, and predictions err.
 constexpr double kModeGain = 1.02;
 constexpr double kPlanGain = 1.005;
 
-// What is predicted for the sequence from now on.
-void Promise(const CostModel& model, const RankedPlan& ranked, const Workload& load,
-             SequenceEstimate* sequence) {
+// Keeps what is predicted for the sequence from now on, to be compared with what comes.
+void SetPrediction(const CostModel& model, const RankedPlan& ranked, const Workload& load,
+                   SequenceEstimate* sequence) {
   sequence->predicted_at = load;
   sequence->predicted = ranked.prediction.tokens_per_second / model.correction[ranked.plan.mode];
 }
@@ -46,23 +46,23 @@ bool OnlinePlanner::MayDecodePlainly() const {
 
 bool OnlinePlanner::Affords(Mode current, Mode next, const Workload& load, int sequences) const {
   if (next == current || !next.drafts() || !MayDecodePlainly()) return true;
-  return debt_.HasRoomFor(sequences * learned_.ReadingUs(current, next, load),
-                          learned_.PlainRoundUs(load));
+  return loss_budget_.HasRoomFor(sequences * learned_.ReadingUs(current, next, load),
+                                 learned_.PlainRoundUs(load));
 }
 
 void OnlinePlanner::ObservePass(const PassObservation& pass) {
-  looks_.Advance(pass.rounds * (pass.pass_us + pass.wait_us + pass.host_us));
-  const bool settled = settling_.Observe(pass);
-  if (settled) trial_.CountRound();
+  replan_schedule_.Advance(pass.rounds * (pass.pass_us + pass.wait_us + pass.host_us));
+  const bool warmed_up = warm_up_.Observe(pass);
+  if (warmed_up) trial_.CountRound();
   const double round_us = learned_.UsualRoundUs(pass);
   if (pass.chosen) {
     const double plain_us = learned_.PlainRoundUs(pass.load());
     if (pass.mode != Mode::kAr) {
-      debt_.Add(round_us - plain_us * pass.tokens / pass.sequences, plain_us);
+      loss_budget_.AddLoss(round_us - plain_us * pass.tokens / pass.sequences, plain_us);
     }
-    debt_.Judge(looks_.now_us(), plain_us);
+    loss_budget_.Update(replan_schedule_.now_us(), plain_us);
   }
-  learned_.ObservePass(pass, round_us, settled);
+  learned_.ObservePass(pass, round_us, warmed_up);
 }
 
 SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Workload& load,
@@ -70,7 +70,7 @@ SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Wo
   FT_CHECK(wanted.open());
   load_ = load;
   sequence->wanted = wanted;
-  looks_.Begin(sequence);
+  replan_schedule_.Begin(sequence);
   const CostModel model = learned_.Model(*sequence);
   RankedPlan first;
   if (!wanted.mode.planned()) {
@@ -82,7 +82,7 @@ SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Wo
   } else {
     first = Climb(model, settings_.limits, load);
   }
-  Promise(model, first, load, sequence);
+  SetPrediction(model, first, load, sequence);
   Shape(model, settings_, wanted, &first.plan);
   if (wanted.mode.planned()) LastPlan(load) = first.plan;
   return first.plan;
@@ -93,8 +93,8 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   const SpeculationPlan& wanted = sequence->wanted;
   const bool plainly = wanted.mode.planned() && MustDecodePlainly();
   const bool must_stop = plainly && current.mode.drafts();
-  if (!must_stop && !looks_.Due(current, LastPlan(load), load, *sequence)) return current;
-  // The thread's own time: on a busy machine, looks would otherwise be put off by what others do.
+  if (!must_stop && !replan_schedule_.Due(current, LastPlan(load), load, *sequence)) return current;
+  // The thread's own time: on a busy machine, replans would otherwise be put off by what others do.
   const std::int64_t start_ns = ThreadNs();
   load_ = load;
   const CostModel model = learned_.Model(*sequence);
@@ -106,17 +106,18 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   } else {
     choice = ChooseMode(model, current, load);
   }
-  Promise(model, choice.next, load, sequence);
+  SetPrediction(model, choice.next, load, sequence);
   SpeculationPlan plan = choice.next.plan;
   if (plan.mode != current.mode) {
     ++switches_;
-    settling_.Restart();
-    sequence->rounds = 0;                             // A new mode is looked at early and often.
-    if (!plan.mode.drafts()) looks_.Begin(sequence);  // Plain decoding gives nothing to see.
+    warm_up_.Restart();
+    sequence->rounds = 0;  // A new mode is replanned early and often.
+    // Plain decoding gives nothing to see.
+    if (!plan.mode.drafts()) replan_schedule_.Begin(sequence);
   }
   Shape(model, settings_, wanted, &plan);
-  if (wanted.mode.planned() && !choice.scouts) LastPlan(load) = plan;
-  looks_.Took(static_cast<double>(ThreadNs() - start_ns) / 1e3);
+  if (wanted.mode.planned() && !choice.is_trial_of_one) LastPlan(load) = plan;
+  replan_schedule_.Took(static_cast<double>(ThreadNs() - start_ns) / 1e3);
   return plan;
 }
 
@@ -142,15 +143,15 @@ OnlinePlanner::Choice OnlinePlanner::ChooseMode(const CostModel& model,
                                                 const SpeculationPlan& current,
                                                 const Workload& load) {
   const RankedPlan now = RankPlan(model, current, load);
-  const bool leads = !looks_.follows();
-  const RankedPlan best = LookAround(model, now, load);
+  const bool leads = !replan_schedule_.follows();
+  const RankedPlan best = FindBetterPlan(model, now, load);
   // One that tries something is compared with what the others do.
   const std::optional<SpeculationPlan>& last = LastPlan(load);
   const bool alone =
       leads && trial_.tries(current.mode) && last.has_value() && last->mode != current.mode;
   const RankedPlan usual = alone ? RankPlan(model, *last, load) : now;
   const bool joins = !leads && trial_.by_all();
-  const bool change = joins || looks_.explores() ||
+  const bool change = joins || replan_schedule_.explores() ||
                       (IsBetter(best, usual, current.mode, load) &&
                        Affords(current.mode, best.plan.mode, load, load.batch));
   Choice choice{.next = change ? best : usual};
@@ -162,27 +163,27 @@ OnlinePlanner::Choice OnlinePlanner::ChooseMode(const CostModel& model,
     trial_.GiveUp();
     return choice;
   }
-  return {.next = RankPlan(model, *trial, load), .scouts = !trial_.by_all()};
+  return {.next = RankPlan(model, *trial, load), .is_trial_of_one = !trial_.by_all()};
 }
 
-// The first sequence of a round looks at the neighbours of its plan; for the others there is only
-// the question whether what it chose is better for them too. (A look around each took 2.4 ms at a
-// batch of 4.) Where the batch has just grown or shrunk, the question is whether what was chosen
-// for its size the last time is better.
-RankedPlan OnlinePlanner::LookAround(const CostModel& model, const RankedPlan& now,
-                                     const Workload& load) {
+// The first sequence of a round compares the neighbours of its plan; for the others there is only
+// the question whether what it chose is better for them too. (The neighbours of each plan took 2.4
+// ms at a batch of 4.) Where the batch has just grown or shrunk, the question is whether what was
+// chosen for its size the last time is better.
+RankedPlan OnlinePlanner::FindBetterPlan(const CostModel& model, const RankedPlan& now,
+                                         const Workload& load) {
   const std::optional<SpeculationPlan>& last = LastPlan(load);
-  if (looks_.follows() && last.has_value()) {
+  if (replan_schedule_.follows() && last.has_value()) {
     return *last == now.plan ? now : RankPlan(model, *last, load);
   }
-  looks_.Lead();
+  replan_schedule_.Lead();
   const RankedPlan best = ImprovePlan(model, settings_.limits, load, now.plan);
   const bool all_ssd =
       last.has_value() && last->mode.during() && now.plan.mode.during() && best.plan.mode.during();
   if (!all_ssd) return best;
   const auto unknown = RowsWorthSeeing(learned_, model, settings_.limits, best.plan, load);
   if (!unknown.has_value()) return best;
-  looks_.Explore();
+  replan_schedule_.Explore();
   return RankPlan(model, *unknown, load);
 }
 
@@ -205,9 +206,9 @@ std::string OnlinePlanner::Reason() const {
 
 PlannerReport OnlinePlanner::Report() const {
   return {.modes = learned_.records().Report(),
-          .replans = looks_.looks(),
+          .replans = replan_schedule_.replans(),
           .switches = switches_,
-          .replan_us = looks_.mean_us(),
+          .replan_us = replan_schedule_.mean_us(),
           .reason = Reason()};
 }
 

@@ -6,21 +6,21 @@
 #include <string>
 
 #include "core/planner/learned_model.h"
-#include "core/planner/look_schedule.h"
+#include "core/planner/loss_budget.h"
 #include "core/planner/mode_records.h"
 #include "core/planner/observations.h"
 #include "core/planner/open_plan.h"
-#include "core/planner/settling.h"
-#include "core/planner/speculation_debt.h"
+#include "core/planner/replan_schedule.h"
 #include "core/planner/trial.h"
+#include "core/planner/warm_up.h"
 
 namespace foretoken {
 
 /// The planner at run time: learns a CostModel from the rounds of all sequences (LearnedModel) and
-/// re-plans each sequence now and then (LookSchedule), after what is predicted to be fastest or
+/// re-plans each sequence now and then (ReplanSchedule), after what is predicted to be fastest or
 /// what is worth a Trial. Where plain decoding seems best a mode that lost is thereby tried again
 /// after some thousand rounds, and dropped within some ten. Nor can that cost much: beyond a limit
-/// of what speculation has lost (SpeculationDebt) everything decodes plainly.
+/// of what speculation may lose (LossBudget) everything decodes plainly.
 /// One owner; allocates nothing after construction.
 class OnlinePlanner {
  public:
@@ -44,7 +44,7 @@ class OnlinePlanner {
 
   void ObserveAsking(DrafterId drafter, double us) { learned_.ObserveAsking(drafter, us); }
 
-  /// The plan from now on: often `current`. Cheap when it is too early for another look.
+  /// The plan from now on: often `current`. Cheap when it is too early to replan.
   SpeculationPlan Replan(const SpeculationPlan& current, const Workload& load,
                          SequenceEstimate* sequence);
 
@@ -55,11 +55,11 @@ class OnlinePlanner {
  private:
   struct Choice {
     RankedPlan next;
-    bool scouts = false;  // Whether `next` is a trial of one sequence; the batch keeps its plan.
+    bool is_trial_of_one = false;  // If true, `next` is for one sequence; the batch keeps its plan.
   };
   std::optional<SpeculationPlan>& LastPlan(const Workload& load);
   // Whether speculation has lost so much that everything must decode plainly, where modes allow it.
-  bool MustDecodePlainly() const { return MayDecodePlainly() && debt_.exceeded(); }
+  bool MustDecodePlainly() const { return MayDecodePlainly() && loss_budget_.exceeded(); }
   bool MayDecodePlainly() const;
   // Whether `sequences` may change from mode `current` to `next` with what they may yet lose.
   bool Affords(Mode current, Mode next, const Workload& load, int sequences) const;
@@ -72,13 +72,15 @@ class OnlinePlanner {
   Choice ChooseMode(const CostModel& model, const SpeculationPlan& current, const Workload& load);
   // The best plan of each mode for the batch that there was last, in words.
   std::string Reason() const;
-  RankedPlan LookAround(const CostModel& model, const RankedPlan& now, const Workload& load);
+  // The best plan for a sequence that is due, before trials: for the first of a round the best of
+  // its neighbours, for the others its own or what was chosen last.
+  RankedPlan FindBetterPlan(const CostModel& model, const RankedPlan& now, const Workload& load);
 
   PlannerSettings settings_;
   LearnedModel learned_;
-  SpeculationDebt debt_;
-  Settling settling_;
-  LookSchedule looks_;
+  LossBudget loss_budget_;
+  WarmUp warm_up_;
+  ReplanSchedule replan_schedule_;
   Trial trial_;
   // What was chosen last in mode auto, by BatchLevel.
   std::array<std::optional<SpeculationPlan>, kBatchLevels> last_plans_;

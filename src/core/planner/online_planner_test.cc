@@ -48,14 +48,14 @@ TEST(OnlinePlanner, LeavesAHopelessDraftAndLosesLittle) {
   Simulation simulation({.acceptance = 0.02, .hit = 0.05, .ngram_acceptance = 0.02}, Settings());
   const double rate = simulation.Run(6000);
   // Prompt lookup costs next to nothing here, nor does SSD whose cache has no answer: trying them
-  // now and then is no loss. How often depends on how long looks take.
+  // now and then is no loss. How often depends on how long replans take.
   EXPECT_GT(simulation.share(Mode::kAr) + simulation.share(Mode::kNgram), 0.85);
   EXPECT_GT(rate, 0.98 * simulation.ArRate());
 }
 
-// A draft that looks tempting: it costs little and slows the target down by half, which is only
+// A draft that seems tempting: it costs little and slows the target down by half, which is only
 // seen beside passes without it. (When such passes were counted as the target's own, plain decoding
-// looked as slow, was not chosen once in 500 rounds, and 8 to 16 % were lost.)
+// seemed as slow, was not chosen once in 500 rounds, and 8 to 16 % were lost.)
 TEST(OnlinePlanner, DoesNotTakeContentionForTheTarget) {
   for (const double row_us : {2.0, 5.0}) {
     for (const double draft_us : {5.0, 15.0, 30.0}) {
@@ -116,7 +116,7 @@ TEST(OnlinePlanner, TriesRowsThatMayCostLessThanTheTableSays) {
   EXPECT_GT(rounds_at_seven, kRounds / 2);
 }
 
-// However promising: rounds of twice the time are a debt of one plain round each.
+// However fast its prediction: rounds of twice the time lose one plain round each.
 TEST(OnlinePlanner, StopsTryingWhenItsBudgetIsSpent) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);

@@ -12,9 +12,9 @@ namespace foretoken {
 struct PlannerSettings {
   PlanLimits limits;                         ///< Modes, K, B and fallbacks to choose among.
   FanoutRule fanout = FanoutRule::kPlanned;  ///< Not kGiven.
-  /// A drafter of texts that is asked now and then beside whatever else drafts, so that it is known
-  /// what it would give before a row is verified for it.
-  std::optional<DrafterId> aside;
+  /// A drafter of texts that makes shadow proposals: now and then it is asked beside whatever else
+  /// drafts, so that it is known what it would give before a row is verified for it.
+  std::optional<DrafterId> shadow_drafter;
 };
 
 /// Gives `plan` what `wanted`, an open plan, says of it, and the fan-outs that its rule asks for

@@ -22,12 +22,12 @@ class RetrievalWorth {
 
   /// Asking for one sequence took that long.
   void ObserveAsking(double us) {
-    asking_us_.Fade(kKeep);
+    asking_us_.Decay(kKeep);
     asking_us_.Add(us);
   }
   /// What came of it, in tokens that there would not have been without.
   void ObserveAnswer(double tokens) {
-    answer_tokens_.Fade(kKeep);
+    answer_tokens_.Decay(kKeep);
     answer_tokens_.Add(tokens);
   }
   /// Any round: what all sequences emitted in what time.
@@ -54,9 +54,9 @@ class RetrievalWorth {
     return answer_tokens_.value() >= asking_us_.sum / asking_us_.weight * (tokens_ / us_);
   }
 
-  FadingSum asking_us_;
-  FadingMean answer_tokens_;
-  // Faded sums.
+  DecayingSum asking_us_;
+  DecayingMean answer_tokens_;
+  // Decaying sums.
   double rounds_ = 0;  // Rounds of single sequences.
   double tokens_ = 0;
   double us_ = 0;

@@ -5,14 +5,15 @@
 namespace foretoken {
 namespace {
 
-// What a trial must promise if what is not known well is as good as may be hoped. A trial's
-// proposals are short: one of 12 tokens in vain would cost the debt's whole limit.
+// How much faster a trial must be predicted to be if what is not known well is as good as may be
+// hoped. A trial's proposals are short: one of 12 tokens in vain would cost the whole loss budget.
 constexpr double kTrialGain = 1.03;
 constexpr int kTrialLookahead = 2;
 // By one sequence, which is also the time before another trial begins; and by all after it.
 constexpr int kTrialRounds = 8;
 constexpr int kCommonTrialRounds = 16;
-constexpr double kExploringGain = 1.01;  // What rows that are to be seen must promise.
+// The same of a plan whose rows are to be seen.
+constexpr double kExploringGain = 1.01;
 
 }  // namespace
 

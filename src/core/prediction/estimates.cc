@@ -73,9 +73,9 @@ void RowRatios::Add(double rows, double ratio) {
   mean_.Add(ratio);
 }
 
-void RowRatios::Fade(double keep) {
-  ratios_.Fade(keep);
-  mean_.Fade(keep);
+void RowRatios::Decay(double keep) {
+  ratios_.Decay(keep);
+  mean_.Decay(keep);
 }
 
 double RowRatios::AtPoint(std::size_t point) const {

@@ -7,42 +7,42 @@
 
 namespace foretoken {
 
-/// A weighted sum of samples that fade.
-struct FadingSum {
+/// A weighted sum of samples whose weights decay.
+struct DecayingSum {
   double sum = 0;
-  double weight = 0;  ///< Samples seen and not yet faded.
+  double weight = 0;  ///< Samples seen, as far as they have not decayed.
 
   void Add(double sample, double sample_weight = 1) {
     sum += sample_weight * sample;
     weight += sample_weight;
   }
-  void Fade(double keep) {
+  void Decay(double keep) {
     sum *= keep;
     weight *= keep;
   }
-  /// The samples' mean, where `prior` counts as `prior_weight` samples more. It does not fade: what
-  /// is no longer observed drifts back to it, which is how a mode that once did badly comes to be
-  /// tried again.
+  /// The samples' mean, where `prior` counts as `prior_weight` samples more. It does not decay:
+  /// what is no longer observed drifts back to it, which is how a mode that once did badly comes to
+  /// be tried again.
   double MeanWith(double prior, double prior_weight) const {
     return (prior * prior_weight + sum) / (prior_weight + weight);
   }
 };
 
-/// Several such sums that fade together, in constant time.
+/// Several such sums that decay together, in constant time.
 template <std::size_t N>
-class FadingSums {
+class DecayingSums {
  public:
   void Add(std::size_t index, double sample) { sums_[index].Add(sample, unit_); }
-  void Fade(double keep) {
+  void Decay(double keep) {
     unit_ /= keep;  // In place of making all the others less, what is to come counts more.
     if (unit_ < kLargest) return;
-    for (FadingSum& sum : sums_) sum.Fade(1 / unit_);
+    for (DecayingSum& sum : sums_) sum.Decay(1 / unit_);
     unit_ = 1;
   }
-  FadingSum operator[](std::size_t index) const { return InUnits(sums_[index]); }
-  FadingSum Total() const {
-    FadingSum total;
-    for (const FadingSum& part : sums_) {
+  DecayingSum operator[](std::size_t index) const { return InUnits(sums_[index]); }
+  DecayingSum Total() const {
+    DecayingSum total;
+    for (const DecayingSum& part : sums_) {
       total.sum += part.sum;
       total.weight += part.weight;
     }
@@ -51,19 +51,19 @@ class FadingSums {
 
  private:
   static constexpr double kLargest = 1e12;
-  FadingSum InUnits(FadingSum sum) const { return {sum.sum / unit_, sum.weight / unit_}; }
+  DecayingSum InUnits(DecayingSum sum) const { return {sum.sum / unit_, sum.weight / unit_}; }
 
-  std::array<FadingSum, N> sums_{};
+  std::array<DecayingSum, N> sums_{};
   double unit_ = 1;  // What a sample counts now.
 };
 
-/// A mean learned from samples that fade, and the prior that it begins with.
-class FadingMean {
+/// A mean learned from samples whose weights decay, and the prior that it begins with.
+class DecayingMean {
  public:
-  FadingMean(double prior, double prior_weight) : prior_(prior), prior_weight_(prior_weight) {}
+  DecayingMean(double prior, double prior_weight) : prior_(prior), prior_weight_(prior_weight) {}
 
   void Add(double sample, double weight = 1) { samples_.Add(sample, weight); }
-  void Fade(double keep) { samples_.Fade(keep); }
+  void Decay(double keep) { samples_.Decay(keep); }
   double value() const { return samples_.MeanWith(prior_, prior_weight_); }
   /// The standard deviation that the samples leave, given the prior's.
   double doubt(double of_prior) const {
@@ -73,7 +73,7 @@ class FadingMean {
  private:
   double prior_;
   double prior_weight_;
-  FadingSum samples_;
+  DecayingSum samples_;
 };
 
 /// Acceptance per position of one kind of proposal, over all sequences. A position that is rarely
@@ -84,7 +84,7 @@ class AcceptanceEstimate {
 
   /// Adds a path of `proposed` tokens of which the first `accepted` were accepted.
   void Add(int proposed, int accepted);
-  void Fade(double keep) { accepted_.Fade(keep); }
+  void Decay(double keep) { accepted_.Decay(keep); }
 
   /// Mean over all positions seen.
   double mean() const;
@@ -95,7 +95,7 @@ class AcceptanceEstimate {
 
  private:
   double prior_;
-  FadingSums<ProposerModel::kMaxPositions> accepted_;  // By position.
+  DecayingSums<ProposerModel::kMaxPositions> accepted_;  // By position.
 };
 
 /// The miss rate of the speculation cache at one kind of node: a power law whose c follows what is
@@ -105,13 +105,13 @@ class HitEstimate {
   explicit HitEstimate(PowerLaw prior) : prior_(prior) {}
 
   void Add(int fanout, bool hit);
-  void Fade(double keep) { misses_.Fade(keep); }
+  void Decay(double keep) { misses_.Decay(keep); }
   /// Believed, or so many standard deviations better.
   HitCurve Curve(double optimism = 0) const;
 
  private:
   PowerLaw prior_;
-  FadingSum misses_;  // Weighed by how many the prior expected.
+  DecayingSum misses_;  // Weighed by how many the prior expected.
 };
 
 /// By how much passes take longer than expected, by the row counts of a table: a count that was
@@ -125,21 +125,21 @@ class RowRatios {
       : rows_(rows), mean_(prior, prior_weight) {}
 
   void Add(double rows, double ratio);
-  void Fade(double keep);
+  void Decay(double keep);
   double At(double rows) const { return AtPoint(Nearest(rows)); }
   /// The ratios of every row count. `optimism` is taken off those that were not seen, less off
   /// others.
   StaticVector<double, kMaxPoints> All(double optimism = 0) const;
   /// The mean of all row counts.
-  const FadingMean& mean() const { return mean_; }
+  const DecayingMean& mean() const { return mean_; }
 
  private:
   std::size_t Nearest(double rows) const;
   double AtPoint(std::size_t point) const;
 
   StaticVector<int, kMaxPoints> rows_;
-  FadingSums<kMaxPoints> ratios_;
-  FadingMean mean_;
+  DecayingSums<kMaxPoints> ratios_;
+  DecayingMean mean_;
 };
 
 /// Times of a model's passes about which nothing was measured before: a line through those of
@@ -151,7 +151,7 @@ class LineEstimate {
   double us(double rows) const { return base_us_ + per_row_us_ * rows; }
 
  private:
-  // Faded sums over the passes.
+  // Decaying sums over the passes.
   double weight_ = 0;
   double rows_ = 0;
   double us_ = 0;
@@ -169,7 +169,7 @@ class TimeEstimate {
   /// A pass over `rows` rows took `us`. One that took more than thrice as long as expected was
   /// held up by something else and counts as thrice.
   void Add(double rows, double context, double us);
-  void Fade(double keep) { ratios_.Fade(keep); }
+  void Decay(double keep) { ratios_.Decay(keep); }
   /// The time expected of a pass.
   double us(double rows, double context) const;
   TimeTable Table() const;

@@ -34,10 +34,10 @@ TEST(RowRatios, OptimismIsForWhatWasNotSeen) {
 }
 
 // What is no longer seen comes back to what is believed of all.
-TEST(RowRatios, Fade) {
+TEST(RowRatios, Decay) {
   RowRatios ratios(Points(), 1, 4);
   for (int i = 0; i < 100; ++i) ratios.Add(16, 2);
-  for (int i = 0; i < 5000; ++i) ratios.Fade(0.99);
+  for (int i = 0; i < 5000; ++i) ratios.Decay(0.99);
   EXPECT_NEAR(ratios.At(16), 1, 1e-6);
 }
 
@@ -61,7 +61,7 @@ TEST(LineEstimate, LearnsBaseAndSlope) {
   }
   EXPECT_NEAR(times.us(0), 1500, 60);
   EXPECT_NEAR(times.us(1) - times.us(0), 200, 5);
-  // The machine changes: the old figures fade.
+  // The machine changes: the old figures decay.
   for (int i = 0; i < 600; ++i) times.Add(1 + i * 7 % 30, 3000);
   EXPECT_NEAR(times.us(0), 3000, 100);
   EXPECT_NEAR(times.us(1) - times.us(0), 0, 5);

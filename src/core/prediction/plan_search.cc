@@ -90,7 +90,7 @@ class Best {
 void ForSomeOfEach(const CostModel& model, const PlanLimits& limits, Best& best) {
   PlanLimits some = limits;
   // Which fallback matters less than what is looked for here, and is found from there. (With all of
-  // them such a look took 420 us, most of a round of four sequences of the bundled target.)
+  // them such a search took 420 us, most of a round of four sequences of the bundled target.)
   if (some.fallbacks.size() > 1) some.fallbacks.resize(1);
   some.mean_fanouts = {std::clamp(2, *limits.mean_fanouts.begin(), limits.mean_fanouts.back())};
   for (const int lookahead : {1, 2, 4, 8}) {

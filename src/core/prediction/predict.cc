@@ -94,12 +94,12 @@ class SsdWalk {
         states_(plan.lookahead + 3) {}
 
   Prediction Run() {
-    // Other sequences' rows make passes longer, which changes how much is prepared meanwhile: two
-    // rounds bring that to rest.
+    // Other sequences' rows make passes longer, which changes how much is prepared meanwhile: that
+    // converges in two rounds.
     double other_rows = 1 + lookahead_;
     Prediction prediction;
     for (int i = 0; i < (load_.batch > 1 ? 3 : 1); ++i) {
-      Settle(other_rows);
+      Converge(other_rows);
       prediction = Weigh();
       if (std::abs(prediction.target_rows - other_rows) < kSameRows * other_rows) break;
       other_rows = prediction.target_rows;
@@ -123,7 +123,7 @@ class SsdWalk {
   // States that are entered more rarely than this matter to nobody.
   static constexpr double kRare = 1e-4;
   static constexpr int kSteps = 64;
-  static constexpr double kSettled = 1e-7;
+  static constexpr double kConverged = 1e-7;
   static constexpr double kSameRows = 0.01;
 
   const State& Know(int index, double other_rows) {
@@ -175,7 +175,7 @@ class SsdWalk {
     return jit ? std::pow(miss, load_.batch - 1) : fallback_->coverage;
   }
 
-  void Settle(double other_rows) {
+  void Converge(double other_rows) {
     known_ = {};
     distribution_ = {};
     distribution_[lookahead_] = 1;
@@ -201,7 +201,7 @@ class SsdWalk {
       }
       distribution_ = next;
       miss_ = miss;
-      if (change < kSettled) break;
+      if (change < kConverged) break;
     }
   }
 

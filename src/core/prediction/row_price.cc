@@ -16,7 +16,7 @@ constexpr double kLeastPrice = 0.01;
 
 void RowPrice::Observe(const Seen& round) {
   const double level = expected_us_ > 0 ? in_pass_us_ / expected_us_ : 1;
-  times_.Fade(kKeepTimes);
+  times_.Decay(kKeepTimes);
   times_.Add(round.rows, round.context, round.pass_us / level);
   if (++observed_ % kRoundsBetweenTables == 0) pass_us_ = times_.Table();
   for (double* sum :

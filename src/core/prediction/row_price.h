@@ -19,7 +19,7 @@ constexpr bool PricesRows(Mode mode) {
 class RowPrice {
  public:
   /// `pass_us`: passes by their rows as measured before serving, which the passes seen correct.
-  /// Only ratios are looked at: a machine that has become slower since changes nothing.
+  /// Only ratios matter: a machine that has become slower since changes nothing.
   explicit RowPrice(const TimeTable& pass_us) : times_(pass_us), pass_us_(pass_us) {}
 
   /// A round in which nothing was prefilled.
@@ -48,7 +48,7 @@ class RowPrice {
   TimeEstimate times_;
   TimeTable pass_us_;  // As `times_` had it some rounds ago.
   int observed_ = 0;
-  // Faded sums.
+  // Decaying sums.
   double rounds_ = 0;
   double other_rows_ = 0;  // The rows of the other sequences, as a sequence sees it.
   double context_ = 0;

@@ -335,7 +335,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   const std::vector<DrafterId>& ensemble = members[kEnsembleMode.drafter];
   if (options.planner.has_value() && !ensemble.empty() &&
       std::ranges::none_of(ensemble, IsDraftModel)) {
-    options.planner->aside = kEnsembleMode.drafter;
+    options.planner->shadow_drafter = kEnsembleMode.drafter;
   }
   FT_ASSIGN_OR_RETURN(options.judge, OpenJudge(options.lossy, *target));
   EngineModels models{.target = target, .drafts = {}};

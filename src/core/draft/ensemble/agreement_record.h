@@ -17,7 +17,7 @@ struct Agreement {
 /// How often nodes on which the same members of an ensemble agreed came true, given that their
 /// parents did. Members that follow the same text are right and wrong together, so what agreement
 /// is worth must be seen: three that copy one place are no surer than one. What was seen long ago
-/// fades.
+/// decays.
 class AgreementRecord {
  public:
   static constexpr int kMembers = 6;  ///< Further ones count as the last.

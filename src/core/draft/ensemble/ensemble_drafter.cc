@@ -66,8 +66,8 @@ void EnsembleDrafter::SettleSequence(const DraftContext& context, Slot* slot) {
     OfMember& of_member = slot->members[i];
     if (of_member.asked) {
       const int tokens = credits[std::min(i, credits.size() - 1)];
-      for (FadingSum* worth : {&members_[i].worth, &of_member.worth}) {
-        worth->Fade(kKeepWorth);
+      for (DecayingSum* worth : {&members_[i].worth, &of_member.worth}) {
+        worth->Decay(kKeepWorth);
         worth->Add(tokens);
       }
       of_member.asked = false;
@@ -107,9 +107,9 @@ void EnsembleDrafter::Settle(std::span<DraftContext> contexts) {
     slot.round = round_ + 1;
   }
   if (tokens > 0) {
-    tokens_.Fade(kKeepTime);
+    tokens_.Decay(kKeepTime);
     tokens_.Add(tokens);
-    ns_.Fade(kKeepTime);
+    ns_.Decay(kKeepTime);
     ns_.Add(static_cast<double>(now - round_began_ns_));
   }
   ++round_;
@@ -180,7 +180,7 @@ void EnsembleDrafter::Ask(std::size_t number, std::span<DraftContext> contexts) 
   member.drafter->Propose(asked_);
   member.asked += static_cast<std::int64_t>(asked_.size());
   if (!all_known) return;
-  member.level_ns.Fade(kKeepTime);
+  member.level_ns.Decay(kKeepTime);
   member.level_ns.Add(static_cast<double>(NowNs() - start) / levels);
 }
 

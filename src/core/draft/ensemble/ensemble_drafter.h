@@ -44,10 +44,10 @@ class EnsembleDrafter final : public Drafter {
 
  private:
   struct Member : EnsembleMember {
-    PathRecord record;   // How often its proposals came true in all sequences.
-    FadingSum level_ns;  // What a level of its proposals takes, for one sequence.
+    PathRecord record;     // How often its proposals came true in all sequences.
+    DecayingSum level_ns;  // What a level of its proposals takes, for one sequence.
     // Tokens that came true by it first, each time that it was asked; at first as if many did.
-    FadingSum worth{.sum = 32, .weight = 8};
+    DecayingSum worth{.sum = 32, .weight = 8};
     std::int64_t asked = 0;
   };
   // What a sequence knows of a member.
@@ -55,7 +55,7 @@ class EnsembleDrafter final : public Drafter {
     PathRecord record;
     Proposal proposal;   // Its last one, empty where it was not asked.
     bool asked = false;  // The last time.
-    FadingSum worth;     // Member::worth, of the sequence.
+    DecayingSum worth;   // Member::worth, of the sequence.
     bool known = false;  // It has been asked before.
     int rounds_without = 0;
   };
@@ -89,8 +89,8 @@ class EnsembleDrafter final : public Drafter {
   std::uint64_t round_ = 0;
   std::int64_t round_began_ns_ = 0;
   // The tokens and times of late rounds, all sequences together.
-  FadingSum tokens_;
-  FadingSum ns_;
+  DecayingSum tokens_;
+  DecayingSum ns_;
 };
 
 }  // namespace foretoken

@@ -7,7 +7,7 @@
 namespace foretoken {
 
 /// How often what a drafter proposed came true: at each depth, of all nodes to which the text came,
-/// which of their children was the text's next token. What was seen long ago fades.
+/// which of their children was the text's next token. What was seen long ago decays.
 class PathRecord {
  public:
   static constexpr int kDepths = 8;  ///< Deeper ones count as the last.

@@ -15,7 +15,7 @@
 namespace foretoken {
 
 /// How often what had a score came true, apart for each of `kKinds` and, of each, for `kBins` of
-/// scores: 1 to 0.7, to 0.5 ... What was seen long ago fades.
+/// scores: 1 to 0.7, to 0.5 ... What was seen long ago decays.
 template <int kKinds, int kBins>
 class ScoreTallies {
  public:

@@ -27,7 +27,7 @@ TEST(TrackRecord, BelievesTheScoreUntilItKnowsBetter) {
   EXPECT_DOUBLE_EQ(record.Chance({0.3, 1}), 0.3);  // Another kind of source.
   EXPECT_DOUBLE_EQ(record.Chance({0.9, 2}), 0.9);  // Another pseudo-probability.
   for (int i = 0; i < 3000; ++i) record.Add({0.3, 2}, random() % 10 != 0);
-  EXPECT_NEAR(record.Chance({0.3, 2}), 0.9, 0.03);  // What was seen long ago has faded.
+  EXPECT_NEAR(record.Chance({0.3, 2}), 0.9, 0.03);  // What was seen long ago has decayed.
 }
 
 TEST(TrackRecord, KeepsWhatIsWorthItsPrice) {

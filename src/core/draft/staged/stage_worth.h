@@ -38,7 +38,7 @@ class StageWorth {
 
   /// Asking took so long for `tokens` in all.
   void ObserveAsking(int tokens, std::int64_t ns) {
-    token_ns_.Fade(kKeepTime);
+    token_ns_.Decay(kKeepTime);
     token_ns_.Add(static_cast<double>(ns) / std::max(1, tokens));
   }
   /// A pass of the stage above for so many sequences, over so many rows: one of each sequence, and
@@ -46,16 +46,16 @@ class StageWorth {
   void ObservePass(int sequences, int rows, std::int64_t ns) {
     const double each = static_cast<double>(ns) / std::max(1, sequences);
     if (rows <= sequences) {
-      pass_ns_.Fade(kKeepTime);
+      pass_ns_.Decay(kKeepTime);
       pass_ns_.Add(each);
     } else if (pass_ns_.weight > 0) {
-      row_.Fade(kKeepTime);
+      row_.Decay(kKeepTime);
       row_.Add((each / PassNs() - 1) * sequences / (rows - sequences));
     }
   }
   /// In an answer `right` tokens came true, and perhaps another one did not (`wrong`).
   void ObserveAnswer(int right, bool wrong) {
-    alpha_.Fade(kKeep);
+    alpha_.Decay(kKeep);
     alpha_.Add(right > 0 || wrong ? static_cast<double>(right) / (right + (wrong ? 1 : 0)) : 0,
                right + (wrong ? 1 : 0));
   }
@@ -74,10 +74,10 @@ class StageWorth {
   double PassNs() const { return std::max(1.0, pass_ns_.sum / pass_ns_.weight); }
 
   std::optional<double> token_passes_;
-  FadingMean alpha_{0.6, 4};
-  FadingSum token_ns_;
-  FadingSum pass_ns_;       // The time of passes without guesses.
-  FadingMean row_{0.1, 1};  // What a guess's row adds to one, as a share of it.
+  DecayingMean alpha_{0.6, 4};
+  DecayingSum token_ns_;
+  DecayingSum pass_ns_;       // The time of passes without guesses.
+  DecayingMean row_{0.1, 1};  // What a guess's row adds to one, as a share of it.
   int rounds_without_ = 0;
 };
 

@@ -8,23 +8,23 @@
 namespace foretoken {
 namespace {
 
-// Plain rounds as short as these are all alike, so that one of a few is looked at: looking at each
-// took 0.7 % of the time where a pass of one sequence takes 55 us, 0.3 % where one of 16 takes 500,
-// and 0.4 % where one of 4 takes 760.
+// Plain rounds as short as these are all alike, so that one of a few is learned from: to learn from
+// each took 0.7 % of the time where a pass of one sequence takes 55 us, 0.3 % where one of 16 takes
+// 500, and 0.4 % where one of 4 takes 760.
 constexpr std::int64_t kShortPassNs = 800'000;
 constexpr std::int64_t kShortPassNsPerSequence = 40'000;
 constexpr int kAlikeRounds = 4;
 
-// A drafter is asked aside in one round of so many (20 us of sixteen rounds of 560, with the
-// smallest of targets), and told of what passes say in more, from which it learns what to say: of
-// one sequence of the batch, which take turns. (Asked for all of four, and told of one in every
-// round, it took 10 us of a round of 780.)
-constexpr unsigned kRoundsBetweenAsides = 16;
+// A shadow proposal is made in one round of so many (20 us of sixteen rounds of 560, with the
+// smallest of targets), and its drafter is told of what passes say in more, from which it learns
+// what to say: of one sequence of the batch, which take turns. (Asked for all of four, and told of
+// one in every round, it took 10 us of a round of 780.)
+constexpr unsigned kRoundsBetweenShadows = 16;
 constexpr unsigned kRoundsBetweenTold = 4;
 
 // F_k at the node where the verified proposal ended; 0 where nothing was prepared for any outcome,
 // while the draft still reads the context, say. (Such misses counted, the first ten rounds of 16
-// sequences made a cache that always hits afterwards look useless.)
+// sequences made a cache that always hits afterwards seem useless.)
 int FanoutAtOutcome(const Sequence& sequence) {
   if (!sequence.prepared) return 0;
   const bool cached = sequence.verified.source == ProposalSource::kCache;
@@ -82,34 +82,34 @@ ProposalObservation WhatCameTrue(DrafterId drafter, const Proposal& proposal,
   return seen;
 }
 
-bool AutoPlanning::IsAside(const Sequence& sequence) const {
-  if (!aside_.has_value() || !sequence.estimate.has_value()) return false;
+bool AutoPlanning::MayShadow(const Sequence& sequence) const {
+  if (!shadow_drafter_.has_value() || !sequence.estimate.has_value()) return false;
   const bool open = sequence.estimate->wanted.mode.planned();
-  return open && sequence.plan.mode != Mode{Schedule::kBefore, *aside_};
+  return open && sequence.plan.mode != Mode{Schedule::kBefore, *shadow_drafter_};
 }
 
-void AutoPlanning::AskAside(const RunningSet& running, Drafters* drafters) {
-  if (!aside_.has_value() || running.empty()) return;
-  if (++rounds_ % kRoundsBetweenAsides != 0) return;
-  Sequence* sequence = running[rounds_ / kRoundsBetweenAsides % running.size()].get();
-  const std::size_t behind = std::exchange(sequence->aside_behind, 0);
-  if (!IsAside(*sequence) || sequence->uncomputed() != 1 || sequence->awaits_mask) return;
-  if (behind > 0) {
+void AutoPlanning::ProposeShadow(const RunningSet& running, Drafters* drafters) {
+  if (!shadow_drafter_.has_value() || running.empty()) return;
+  if (++rounds_ % kRoundsBetweenShadows != 0) return;
+  Sequence* sequence = running[rounds_ / kRoundsBetweenShadows % running.size()].get();
+  const std::size_t position = std::exchange(sequence->shadow_position, 0);
+  if (!MayShadow(*sequence) || sequence->uncomputed() != 1 || sequence->awaits_mask) return;
+  if (position > 0) {
     SequenceEstimate nobody;
-    const auto text = std::span<const Token>(sequence->tokens).subspan(behind);
-    planner_.ObserveProposal(WhatCameTrue(*aside_, sequence->aside, text), &nobody);
+    const auto text = std::span<const Token>(sequence->tokens).subspan(position);
+    planner_.ObserveProposal(WhatCameTrue(*shadow_drafter_, sequence->shadow, text), &nobody);
   }
-  sequence->aside_behind = sequence->tokens.size();
+  sequence->shadow_position = sequence->tokens.size();
   const std::int64_t start = NowNs();
-  drafters->ProposeAside(*aside_, static_cast<int>(running.size()), sequence);
-  planner_.ObserveAsking(*aside_, Microseconds(NowNs() - start));
+  drafters->ProposeShadow(*shadow_drafter_, static_cast<int>(running.size()), sequence);
+  planner_.ObserveAsking(*shadow_drafter_, Microseconds(NowNs() - start));
 }
 
-void AutoPlanning::TellAside(Logits logits, const Sequence& sequence, const RunningSet& running,
-                             Drafters* drafters) const {
-  if (rounds_ % kRoundsBetweenTold != 0 || !IsAside(sequence)) return;
+void AutoPlanning::TellShadow(Logits logits, const Sequence& sequence, const RunningSet& running,
+                              Drafters* drafters) const {
+  if (rounds_ % kRoundsBetweenTold != 0 || !MayShadow(sequence)) return;
   const std::size_t turn = rounds_ / kRoundsBetweenTold + static_cast<std::size_t>(sequence.id);
-  if (turn % running.size() == 0) drafters->ObserveBy(*aside_, logits, sequence);
+  if (turn % running.size() == 0) drafters->ObserveBy(*shadow_drafter_, logits, sequence);
 }
 
 void AutoPlanning::ObserveDraft(const DraftPasses& news, const RunningSet& running) {

@@ -22,7 +22,7 @@ ProposalObservation WhatCameTrue(DrafterId drafter, const Proposal& proposal,
 class AutoPlanning {
  public:
   AutoPlanning(const CostModel& prior, const PlannerSettings& settings)
-      : aside_(settings.aside), planner_(prior, settings) {}
+      : shadow_drafter_(settings.shadow_drafter), planner_(prior, settings) {}
 
   /// The plan of a sequence that leaves its own open, and an estimate for it.
   void MakeFirstPlan(const RunningSet& running, Sequence* sequence);
@@ -30,12 +30,14 @@ class AutoPlanning {
   /// Passes of the speculator that ended beside a round.
   void ObserveDraft(const DraftPasses& news, const RunningSet& running);
 
-  /// Before a round's proposals: asks PlannerSettings::aside now and then for a sequence that
-  /// something else drafts for, and compares with the text what it said of it the last time.
-  void AskAside(const RunningSet& running, Drafters* drafters);
-  /// A pass has verified a sequence: tells that drafter of it now and then, which may learn of it.
-  void TellAside(Logits logits, const Sequence& sequence, const RunningSet& running,
-                 Drafters* drafters) const;
+  /// Before a round's proposals: now and then makes a shadow proposal, by
+  /// PlannerSettings::shadow_drafter for a sequence that something else drafts for, and compares
+  /// with the text what was proposed so for it the last time. Nothing of it is verified.
+  void ProposeShadow(const RunningSet& running, Drafters* drafters);
+  /// A pass has verified a sequence: tells that drafter of it now and then, which may learn from
+  /// it.
+  void TellShadow(Logits logits, const Sequence& sequence, const RunningSet& running,
+                  Drafters* drafters) const;
 
   /// Learns from a round that was verified, and plans its sequences' next ones.
   void Consult(const Round& round, const RunningSet& running);
@@ -46,10 +48,10 @@ class AutoPlanning {
 
  private:
   void Learn(const Round& round, int rounds);
-  // Whether another than `aside_` drafts for a sequence of mode auto.
-  bool IsAside(const Sequence& sequence) const;
+  // Whether another than `shadow_drafter_` drafts for a sequence of mode auto.
+  bool MayShadow(const Sequence& sequence) const;
 
-  const std::optional<DrafterId> aside_;
+  const std::optional<DrafterId> shadow_drafter_;
   OnlinePlanner planner_;
   unsigned rounds_ = 0;
   unsigned alike_rounds_ = 0;

@@ -39,9 +39,9 @@ TEST_F(AutoPlanningTest, NamesAModeFromWhatIsOffered) {
 TEST_F(AutoPlanningTest, OneOfFourPlainShortRoundsStandsForAll) {
   running_[0]->emitted.push_back(1);
   const std::int64_t short_ns = std::exchange(round_.pass_ns, 1'000'000);
-  for (int i = 0; i < 2; ++i) planning_->Consult(round_, running_);  // The first only settles it.
+  for (int i = 0; i < 2; ++i) planning_->Consult(round_, running_);
   const std::int64_t before = RoundsSeen();
-  EXPECT_GT(before, 0);  // Long enough to look at each.
+  EXPECT_GT(before, 0);  // Long enough to learn from each.
   round_.pass_ns = short_ns;
   for (int i = 0; i < 3; ++i) planning_->Consult(round_, running_);
   EXPECT_EQ(RoundsSeen(), before);
@@ -93,12 +93,12 @@ class Parrot final : public Drafter {
 };
 
 // While plain decoding is the mode, it becomes known what texts would give.
-TEST(AutoPlanning, AsksTextsAside) {
+TEST(AutoPlanning, LearnsOfTextsFromShadowProposals) {
   CostModel costs;
   costs.target = TimeTable::Line(100, 1);
   PlannerSettings settings;
   settings.limits.modes = {Mode::kAr, {Schedule::kBefore, DrafterId::kEnsemble}};
-  settings.aside = DrafterId::kEnsemble;
+  settings.shadow_drafter = DrafterId::kEnsemble;
   AutoPlanning planning(costs, settings);
   std::vector<std::size_t> asked;
   DraftersById before;
@@ -111,7 +111,7 @@ TEST(AutoPlanning, AsksTextsAside) {
     running.back()->plan = {};
   }
   for (int round = 0; round < 640; ++round) {
-    planning.AskAside(running, &drafters);
+    planning.ProposeShadow(running, &drafters);
     for (const auto& sequence : running) {
       sequence->tokens.push_back(sequence->id == 1 ? 7 : round % 20);
       sequence->kv.committed = static_cast<std::int32_t>(sequence->tokens.size()) - 1;
@@ -122,9 +122,9 @@ TEST(AutoPlanning, AsksTextsAside) {
   const ProposerModel known = planning.Learned().proposers[DrafterId::kEnsemble];
   EXPECT_GT(known.coverage, 0.9);
   EXPECT_NEAR(known.acceptance[0], 0.5, 0.1);  // One of the two repeats itself.
-  // One for which it drafts is not asked aside.
+  // One for which it drafts gets no shadow proposals.
   running[1]->plan.mode = {Schedule::kBefore, DrafterId::kEnsemble};
-  for (int round = 0; round < 32; ++round) planning.AskAside(running, &drafters);
+  for (int round = 0; round < 32; ++round) planning.ProposeShadow(running, &drafters);
   EXPECT_EQ(asked.size(), 41);
 }
 

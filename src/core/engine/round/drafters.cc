@@ -183,14 +183,14 @@ void Drafters::OfferKv(Sequence* sequence, DraftContext* context) {
   context->target_kv = {.store = target_.store, .sequence = &sequence->kv};
 }
 
-void Drafters::ProposeAside(DrafterId drafter, int batch, Sequence* sequence) {
+void Drafters::ProposeShadow(DrafterId drafter, int batch, Sequence* sequence) {
   const SpeculationPlan plan{.mode = {Schedule::kBefore, drafter},
                              .lookahead = kMaxPlannedLookahead,
                              .speculation_length = kAutoSpeculationLength};
   budget_.SetPrices();
   sequence->speculated = true;
   DraftContext context = ContextFor(drafter, plan, batch, sequence);
-  context.proposal = &sequence->aside;
+  context.proposal = &sequence->shadow;
   context.distributions = nullptr;
   before_[drafter]->Propose({&context, 1});
 }

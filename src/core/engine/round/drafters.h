@@ -77,9 +77,9 @@ class Drafters {
   /// Proposals for all sequences that draft before the pass and whose prompt is computed.
   void Propose(const RunningSet& running);
 
-  /// What `drafter` would propose for a sequence that something else drafts for, as
-  /// Sequence::aside. `batch`: sequences that are decoded together.
-  void ProposeAside(DrafterId drafter, int batch, Sequence* sequence);
+  /// The shadow proposal of `drafter`, for a sequence that something else drafts for, as
+  /// Sequence::shadow. `batch`: sequences that are decoded together.
+  void ProposeShadow(DrafterId drafter, int batch, Sequence* sequence);
 
   /// Tells the drafter of a proposal what a pass said of it, before that is committed. `logits` are
   /// those of the whole pass.

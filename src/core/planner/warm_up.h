@@ -6,17 +6,17 @@
 
 namespace foretoken {
 
-/// Whether rounds measure the speed of the mode in use yet: while the draft reads the contexts they
-/// do not.
-class Settling {
+/// The warm-up after a change of mode: tells whether rounds measure the speed of the mode in use
+/// yet. While the draft reads the contexts they do not.
+class WarmUp {
  public:
   /// Sequences change to another mode.
   void Restart() { rounds_ = -kReadingRounds; }
 
-  /// A round; true if it counts.
+  /// A round; true if the warm-up is over, so that it counts.
   bool Observe(const PassObservation& pass) {
     if (HasBegun(pass)) rounds_ = std::max(rounds_, 0);
-    return ++rounds_ > kSettlingRounds;
+    return ++rounds_ > kWarmUpRounds;
   }
 
  private:
@@ -24,7 +24,7 @@ class Settling {
   static constexpr int kReadingRounds = 64;
   // Until two rounds from the first that verifies something: the tenth, where 16 contexts of 128
   // are read.
-  static constexpr int kSettlingRounds = 2;
+  static constexpr int kWarmUpRounds = 2;
 
   // Whether the draft has read the contexts, as far as the proposals tell: of most sequences, or of
   // the one that tries a mode beside others.
