@@ -1,6 +1,7 @@
 #include "apps/foretoken/serve/served_models.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <filesystem>
