@@ -94,8 +94,7 @@ TEST(DraftByText, TheDraftHasReadTheTextAsItIs) {
     auto opened = FitByText(BundledTarget()->tokenizer, OpenModel(options.source).value());
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     const auto draft =
-        LoadModel(*opened, std::make_shared<Device>(CoreSet{AvailableCores().front()}),
-                  Precision::kBF16)
+        LoadModel(*opened, std::make_shared<Device>(CoreSet{TargetCore()}), Precision::kBF16)
             .value();
     const auto make = [&] {
       return MakeModelDrafter({.vocabulary = DraftVariant::kAll,

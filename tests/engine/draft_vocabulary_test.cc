@@ -41,8 +41,7 @@ std::unique_ptr<LoadedModel> LoadFitted(const ModelSource& source, Precision pre
   auto fitted = FitDraft(BundledTarget()->model->config(), BundledTarget()->tokenizer,
                          std::move(opened).value());
   EXPECT_TRUE(fitted.ok()) << fitted.error().message;
-  return LoadModel(*fitted, std::make_shared<Device>(CoreSet{AvailableCores().front()}), precision)
-      .value();
+  return LoadModel(*fitted, std::make_shared<Device>(CoreSet{TargetCore()}), precision).value();
 }
 
 TEST(DraftVocabulary, ADraftUnderOtherIdsIsTheSameModel) {

@@ -204,7 +204,7 @@ std::vector<std::vector<Token>> Stories(int tokens) {
 }
 
 TEST(DraftWindow, LogitsAreThoseOfTheMask) {
-  const auto device = std::make_shared<Device>(CoreSet{AvailableCores().front()});
+  const auto device = std::make_shared<Device>(CoreSet{TargetCore()});
   const auto whole = OpenModel({.path = BundledModel("demo-draft")});
   ASSERT_TRUE(whole.ok());
   MaskedDraft masked(whole->config);
@@ -223,7 +223,7 @@ TEST(DraftWindow, LogitsAreThoseOfTheMask) {
 
 // However long the texts that it has room for.
 TEST(DraftWindow, KeysAndValuesAreBounded) {
-  const auto device = std::make_shared<Device>(CoreSet{AvailableCores().front()});
+  const auto device = std::make_shared<Device>(CoreSet{TargetCore()});
   const auto backend = device->MakeBackend(Precision::kBF16);
   const auto bytes = [&](int context, const DraftWindow& window) {
     OpenedModel draft = OpenModel({.path = BundledModel("demo-draft")}).value();

@@ -144,9 +144,8 @@ TEST(Embedding, PreemptionCountsNoRowTwice) {
 TEST(Embedding, IsThatOfAnotherProgram) {
   std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/states.json");
   const auto golden = Json::Parse(file)["demo-target"];
-  auto target =
-      LoadModel({.path = BundledModel("demo-target")},
-                std::make_shared<Device>(CoreSet{AvailableCores().front()}), Precision::kF32);
+  auto target = LoadModel({.path = BundledModel("demo-target")},
+                          std::make_shared<Device>(CoreSet{TargetCore()}), Precision::kF32);
   ASSERT_TRUE(target.ok());
   const auto engine = Make(Mode::kAr, {.max_batch = 2}, {}, target->get());
   Collector collector;

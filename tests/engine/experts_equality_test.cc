@@ -18,7 +18,7 @@ const ExpertsFolder& SharedExpertsFolder() {
 
 std::unique_ptr<LoadedModel> LoadExperts(ExpertsPlace experts) {
   auto loaded = LoadModel({.path = SharedExpertsFolder().path(), .experts = experts},
-                          std::make_shared<Device>(CoreSet{AvailableCores().front()}), {});
+                          std::make_shared<Device>(CoreSet{TargetCore()}), {});
   EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.error().message);
   return std::move(loaded).value();
 }

@@ -291,8 +291,8 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
   }
 
   bool awaits_speculator_ = false;  // Between steps: else what hits is a question of time.
-  Device device_{{AvailableCores().front()}};
-  Device draft_device_{{AvailableCores().back()}};
+  Device device_{{TargetCore()}};
+  Device draft_device_{{DraftCore()}};
   Made target_{Shape(kTargetHidden, 4), 1, &device_};
   Made draft_{ShapeOf(GetParam()), 2, &device_};
   Made speculator_draft_{ShapeOf(GetParam()), 2, &draft_device_};

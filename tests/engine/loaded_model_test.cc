@@ -10,9 +10,7 @@
 namespace foretoken {
 namespace {
 
-std::shared_ptr<Device> OneCore() {
-  return std::make_shared<Device>(CoreSet{AvailableCores().front()});
-}
+std::shared_ptr<Device> OneCore() { return std::make_shared<Device>(CoreSet{TargetCore()}); }
 
 TEST(LoadedModel, SyntheticModelsHaveNoTokenizer) {
   const auto loaded = LoadModel({.synthetic = "draft-12m"}, OneCore(), Precision::kF32);

@@ -218,7 +218,7 @@ TEST(NotFiniteSequence, HasNeitherLogProbabilitiesNorAnEmbedding) {
 TEST(NotFiniteSequence, IsFoundInEveryPrecisionAndFormat) {
   for (const Precision precision : {Precision::kF32, Precision::kBF16, Precision::kPortable}) {
     auto loaded = LoadModel({.path = Overflowing().path()},
-                            std::make_shared<Device>(CoreSet{AvailableCores().front()}), precision);
+                            std::make_shared<Device>(CoreSet{TargetCore()}), precision);
     ASSERT_TRUE(loaded.ok());
     const auto engine = Make(Mode::kAr, {.max_batch = 1}, {}, loaded->get());
     const auto output = Generate(*engine, {StoryPrompts()[0]}, {}, kNotFiniteStop)[0];

@@ -68,8 +68,7 @@ class OverflowFolder {
 
   std::string path() const { return folder_.path().string(); }
   std::unique_ptr<LoadedModel> Load() const {
-    auto loaded = LoadModel({.path = path()},
-                            std::make_shared<Device>(CoreSet{AvailableCores().front()}), {});
+    auto loaded = LoadModel({.path = path()}, std::make_shared<Device>(CoreSet{TargetCore()}), {});
     EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.error().message);
     return std::move(loaded).value();
   }

@@ -70,8 +70,7 @@ Result<OpenedModel> Fitted(const ModelSource& source) {
 std::unique_ptr<LoadedModel> Loaded(const ModelSource& source, Precision precision) {
   const auto fitted = Fitted(source);
   EXPECT_TRUE(fitted.ok()) << (fitted.ok() ? "" : fitted.error().message);
-  return LoadModel(*fitted, std::make_shared<Device>(CoreSet{AvailableCores().front()}), precision)
-      .value();
+  return LoadModel(*fitted, std::make_shared<Device>(CoreSet{TargetCore()}), precision).value();
 }
 
 DraftOptions LimitedTo(int most, DraftOptions draft = BundledDraft()) {
@@ -194,10 +193,9 @@ TEST(ReducedDraft, WhatDoesNotGoTogetherIsRefused) {
   source.draft_vocabulary = {(folder.path() / "other.txt").string(), 5};
   EXPECT_THAT(refusal(source), HasSubstr("ranks the tokens of another tokenizer"));
   source.draft_vocabulary = StoryRanking().First(5);
-  EXPECT_THAT(LoadModel(source, std::make_shared<Device>(CoreSet{AvailableCores().front()}), {})
-                  .error()
-                  .message,
-              HasSubstr("only a draft may be limited"));
+  EXPECT_THAT(
+      LoadModel(source, std::make_shared<Device>(CoreSet{TargetCore()}), {}).error().message,
+      HasSubstr("only a draft may be limited"));
   source = {.synthetic = "draft-12m"};
   source.draft_vocabulary = StoryRanking().First(5);
   OpenedModel opened = OpenModel(source).value();

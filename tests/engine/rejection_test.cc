@@ -326,8 +326,8 @@ class RejectionTest : public testing::TestWithParam<RejectionSetting> {
   }
 
   SpeculatorClient* client_ = nullptr;  // The engine's.
-  Tiny target_{TinyShape(kTinyHidden), 3, AvailableCores().front()};
-  Tiny draft_{DraftShape(GetParam()), 8, AvailableCores().back(), GetParam().draft_lacks};
+  Tiny target_{TinyShape(kTinyHidden), 3, TargetCore()};
+  Tiny draft_{DraftShape(GetParam()), 8, DraftCore(), GetParam().draft_lacks};
   const std::vector<Token> prompt_ = {1, 5, 2, 5, 1, 5};
 };
 

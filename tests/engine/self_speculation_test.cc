@@ -222,7 +222,7 @@ TEST(SelfDraft, RefusesWhatTheTargetHasNot) {
   random.source = {.synthetic = "draft-12m", .own_drafter = "exit=2"};
   random.cores = BundledDraft().cores;
   random.process = true;
-  const auto device = std::make_shared<Device>(CoreSet{AvailableCores().front()});
+  const auto device = std::make_shared<Device>(CoreSet{TargetCore()});
   const auto target = LoadModel({.synthetic = "draft-12m"}, device, Precision::kBF16);
   ASSERT_TRUE(target.ok());
   const auto engine = MakeEngine(Mode::kSsd, {.max_batch = 1}, target->get(), random);

@@ -62,7 +62,7 @@ class SeveralDrafts : public testing::TestWithParam<std::vector<std::string>> {
     return ids;
   }
 
-  Device device_{{AvailableCores().front()}};
+  Device device_{{TargetCore()}};
   Made target_{Shape(kTargetHidden, 4), 1, &device_};
   std::vector<Kind> kinds_;
   std::vector<std::unique_ptr<Made>> drafts_;

@@ -32,12 +32,11 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
   void SetUp() override {
     plan_.tree_width = width();
     plan_.max_nodes = kTreeNodes;
-    const auto cores = AvailableCores();
     auto draft = LoadModel({.path = BundledModel("demo-draft")},
-                           std::make_shared<Device>(CoreSet{cores.back()}), Precision::kBF16);
+                           std::make_shared<Device>(CoreSet{DraftCore()}), Precision::kBF16);
     ASSERT_TRUE(draft.ok());
     draft_ = std::move(draft).value();
-    truth_ = OnDevice(*draft_, std::make_shared<Device>(CoreSet{cores.front()}));
+    truth_ = OnDevice(*draft_, std::make_shared<Device>(CoreSet{TargetCore()}));
     if (renumbered()) {
       const DraftVariant variant(DraftVariant::Reversed());
       const auto fitted = FitDraft(truth_->model->config(), truth_->tokenizer,

@@ -102,7 +102,7 @@ TEST_F(ClientTest, RefusesWhoIsNotTheRightSpeculator) {
   HelloMessage hello{.draft = kDraft};
   EXPECT_TRUE(CheckHello(std::as_bytes(std::span(&hello, 1)), kDraft).ok());
   refused({.magic = 1, .draft = kDraft}, "does not speak the protocol");
-  refused({.version = 1, .draft = kDraft}, "speaks version 1 of the protocol and not 6");
+  refused({.version = 1, .draft = kDraft}, "speaks version 1 of the protocol and not 7");
   refused({.record_bytes = 9, .draft = kDraft}, "the same build");
   refused({.draft = ModelIdentity::Of("weight", "words")}, "another draft model");
   refused({.draft = ModelIdentity::Of("weights", "")}, "another tokenizer");
@@ -119,11 +119,11 @@ TEST_F(ClientTest, RefusesWhoIsNotTheRightSpeculator) {
 
 TEST_F(ClientTest, AForeignSpeculatorFoundLaterMeansMisses) {
   Open();
-  SayHello({.version = 7, .draft = kDraft});
+  SayHello({.version = 8, .draft = kDraft});
   client_->Poll();
   EXPECT_FALSE(client_->healthy());
   ASSERT_EQ(warnings_.size(), 1U);
-  EXPECT_THAT(warnings_[0], HasSubstr("version 7"));
+  EXPECT_THAT(warnings_[0], HasSubstr("version 8"));
   EXPECT_FALSE(client_->Lookup(1, {0, 10}).any);
 }
 
