@@ -4,9 +4,9 @@
 # FOLDER of src/, "core/kv", is one layer and one static library, foretoken_kv, made of all its .cc
 # files; *_test.cc files become the test program kv_test. Files in a folder `testing` make a library
 # of their own, foretoken_kv_testing, which the tests of this layer and of those above it link and no
-# program does. DEPENDS names the layers below that it may
-# include, and LINKS those that implement public headers which it includes: tools/check_layers.py
-# reads this declaration and checks every #include against it. TESTS are options of foretoken_ctest.
+# program does. DEPENDS names the layers below that it may include, and LINKS those that implement
+# public headers which it includes: tools/check_layers.py reads this declaration and checks every
+# #include against it. TESTS are options of foretoken_ctest.
 #
 # A layer is optimised by -O2; a HOT one, which computes, by -O3, and a COLD one, which is asked once
 # or per request, by -O1, which builds a third faster.

@@ -20,11 +20,10 @@ struct ModelFiles {
 
 /// Chooses among `paths`: by a quantisation's name or a file's, all parts of a split one; without
 /// either Q4_K_M, else Q8_0 and so on, else the only one there is. What lies beside a model is not
-/// taken for it (text/hub/repository/companions.h): a target is none of the drafters that are there
-/// for it, and a draft is one of them where there are any. A repository without GGUF files is a
-/// folder: configuration, weights, and a tokenizer where there is one, since drafters that read
-/// states have none. Refuses in one sentence, naming what there is, where nothing fits, several do
-/// or parts are missing.
+/// taken for it: a target is none of the drafters that are there for it, and a draft is one of them
+/// where there are any. A repository without GGUF files is a folder: configuration, weights, and a
+/// tokenizer where there is one, since drafters that read states have none. Refuses in one
+/// sentence, naming what there is, where nothing fits, several do or parts are missing.
 Result<ModelFiles> ChooseFiles(std::span<const std::string> paths, const ModelName& name);
 
 /// The GGUF files among `paths` that `name.part` calls, those of incomplete models as well.
