@@ -280,13 +280,13 @@ Result<Cores> ResolveCores(const CoreOptions& options) {
   if (!options.draft.empty()) {
     FT_ASSIGN_OR_RETURN(cores.draft, ParseCores(options.draft));
   }
-  if (cores.target.empty() && options.target_count > 0) {
+  if (cores.target.empty() && options.target_count) {
     FT_ASSIGN_OR_RETURN(cores.target, TakeCores(CoresWithout(available, cores.draft),
-                                                options.target_count, "--threads"));
+                                                *options.target_count, "--threads"));
   }
-  if (cores.draft.empty() && options.draft_count > 0) {
+  if (cores.draft.empty() && options.draft_count) {
     FT_ASSIGN_OR_RETURN(cores.draft, TakeCores(CoresWithout(available, cores.target),
-                                               options.draft_count, "--draft-threads"));
+                                               *options.draft_count, "--draft-threads"));
   }
 
   // What is still open is shared out of what is left; with nothing left, both use the same cores.

@@ -143,10 +143,10 @@ Result<AdapterUse> TheAdapter(const LanguageModel& target);
 struct CoreOptions {
   std::string target;  ///< As ParseCores reads them; empty: from the machine.
   std::string draft;
-  int target_count = 0;  ///< `-t`: that many cores instead of a list.
-  int draft_count = 0;
+  std::optional<int> target_count;  ///< `-t`: that many cores instead of a list.
+  std::optional<int> draft_count;   ///< `-td`: the same for the draft.
 
-  bool given() const { return !target.empty() || target_count > 0; }
+  bool given() const { return !target.empty() || target_count; }
 };
 
 /// What the options and the machine make of it. Must be found out before any thread is pinned.
