@@ -49,9 +49,10 @@ struct ModelSource {
   std::string name = {};
   /// Jinja, in place of the model's own chat template; empty: that one.
   std::string chat_template = {};
-  /// Positions that it is used for at most; 0: all that it was made for. A model with one rotation
-  /// for short texts and another for long ones takes the short one where this is short enough.
-  int context = 0;
+  /// Positions that it is used for at most; none: all that it was made for. A model with one
+  /// rotation for short texts and another for long ones takes the short one where this is short
+  /// enough.
+  std::optional<int> context = {};
   /// kFile is for targets with experts, as their files have them: without `weights`.
   ExpertsPlace experts = ExpertsPlace::kMemory;
   /// How it writes calls of functions, by the name of a CallForm; empty: as its template tells.

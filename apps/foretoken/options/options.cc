@@ -402,11 +402,11 @@ Result<Decoding> DecodingOptions::Load(std::optional<Mode> decoding_mode) {
 
 Result<int> ChooseContext(const ModelOptions& model, const LanguageModel& target, int wanted) {
   const int limit = target.facts().max_context;
-  if (model.context > limit) {
+  if (model.context && *model.context > limit) {
     return InvalidInput(fmt::format("--context {} is more than the model's limit of {} tokens",
-                                    model.context, limit));
+                                    *model.context, limit));
   }
-  if (model.context > 0) return model.context;
+  if (model.context) return *model.context;
   return wanted > 0 ? std::min(wanted, limit) : limit;
 }
 
