@@ -32,10 +32,11 @@ struct DraftVocabulary {
   /// A file that ranks them, as `foretoken datastore rank` makes; empty: of random weights, which
   /// have no texts, the lowest ids count as the most frequent.
   std::string ranking;
-  int most = 0;  ///< How many of the ranking's first tokens it may say; 0: all that it ranks.
+  /// How many of the ranking's first tokens it may say; none: all that it ranks.
+  std::optional<int> most = {};
 
   /// Whether the draft says all that it can.
-  bool whole() const { return ranking.empty() && most == 0; }
+  bool whole() const { return ranking.empty() && !most; }
 };
 
 /// Where a model comes from: a Hugging Face folder, a GGUF file (of a split one the first part), or

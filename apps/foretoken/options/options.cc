@@ -194,11 +194,12 @@ Status ModelOptions::FillInDraftVocabulary(const std::string& datastore) {
   const std::size_t colon = draft_vocab.rfind(':');
   const std::string_view number =
       std::string_view(draft_vocab).substr(colon == std::string::npos ? 0 : colon + 1);
-  if (ParseNumber(number, &draft_vocabulary.most)) {
-    if (draft_vocabulary.most < 1) {
+  if (int most = 0; ParseNumber(number, &most)) {
+    if (most < 1) {
       return InvalidInput(
           fmt::format("--draft-vocab {}: the draft must be left at least one token", draft_vocab));
     }
+    draft_vocabulary.most = most;
     file.resize(colon == std::string::npos ? 0 : colon);
   }
   if (file.empty() && draft_synthetic.empty()) {
