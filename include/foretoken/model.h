@@ -32,10 +32,11 @@ struct DraftVocabulary {
   /// A file that ranks them, as `foretoken datastore rank` makes; empty: of random weights, which
   /// have no texts, the lowest ids count as the most frequent.
   std::string ranking;
-  int most = 0;  ///< How many of the ranking's first tokens it may say; 0: all that it ranks.
+  /// How many of the ranking's first tokens it may say; none: all that it ranks.
+  std::optional<int> most = {};
 
   /// Whether the draft says all that it can.
-  bool whole() const { return ranking.empty() && most == 0; }
+  bool whole() const { return ranking.empty() && !most; }
 };
 
 /// Where a model comes from: a Hugging Face folder, a GGUF file (of a split one the first part), or
@@ -49,9 +50,10 @@ struct ModelSource {
   std::string name = {};
   /// Jinja, in place of the model's own chat template; empty: that one.
   std::string chat_template = {};
-  /// Positions that it is used for at most; 0: all that it was made for. A model with one rotation
-  /// for short texts and another for long ones takes the short one where this is short enough.
-  int context = 0;
+  /// Positions that it is used for at most; none: all that it was made for. A model with one
+  /// rotation for short texts and another for long ones takes the short one where this is short
+  /// enough.
+  std::optional<int> context = {};
   /// kFile is for targets with experts, as their files have them: without `weights`.
   ExpertsPlace experts = ExpertsPlace::kMemory;
   /// How it writes calls of functions, by the name of a CallForm; empty: as its template tells.

@@ -83,14 +83,14 @@ TEST(LoadedModel, IsUsedForTheContextThatIsAskedFor) {
 TEST(LoadedModel, WeightsOfAnotherContextAreNotShared) {
   const std::string path = BundledModel("demo-draft");
   PackedWeights packed;
-  const auto load = [&](int context) {
+  const auto load = [&](std::optional<int> context) {
     return LoadModel(*OpenModel({.path = path, .context = context}), OneCore(), Precision::kF32,
                      &packed)
         .value();
   };
   const auto less = load(64);
   const auto same = load(64);
-  const auto whole = load(0);
+  const auto whole = load({});
   EXPECT_EQ(less->weights, same->weights);
   EXPECT_NE(less->weights, whole->weights);
 }

@@ -58,7 +58,7 @@ Result<PromptSet> ParseJsonPrompts(std::string_view content, std::string_view wh
   return set;
 }
 
-std::vector<std::string> ParseTextPrompts(std::string_view content, int words) {
+std::vector<std::string> ParseTextPrompts(std::string_view content, std::optional<int> words) {
   std::vector<std::string> prompts;
   std::string paragraph;
   std::istringstream lines{std::string(content) + "\n\n"};  // So that the last paragraph ends too.
@@ -69,13 +69,13 @@ std::vector<std::string> ParseTextPrompts(std::string_view content, int words) {
       continue;
     }
     const std::string_view text = Trim(paragraph);
-    if (!text.empty()) prompts.emplace_back(words > 0 ? FirstWords(text, words) : text);
+    if (!text.empty()) prompts.emplace_back(words ? FirstWords(text, *words) : text);
     paragraph.clear();
   }
   return prompts;
 }
 
-Result<PromptSet> ReadPromptFile(const std::string& path, int words) {
+Result<PromptSet> ReadPromptFile(const std::string& path, std::optional<int> words) {
   const Result<std::string> content = ReadText(path);
   if (!content.ok()) {
     return Invalid("cannot read the prompt file '{}': {}", path, content.error().message);
@@ -118,7 +118,7 @@ Result<EncodedSet> EncodeSet(const Tokenizer& tokenizer, const PromptSet& set,
   encoded.name = set.name;
   encoded.chat = options.chat || (tokenizer.has_chat_template() && options.AsChat(set));
   for (std::size_t i = 0; i < set.prompts.size(); ++i) {
-    if (options.limit > 0 && std::ssize(encoded.prompts) == options.limit) break;
+    if (options.limit && std::ssize(encoded.prompts) == *options.limit) break;
     FT_ASSIGN_OR_RETURN(std::vector<Token> tokens,
                         EncodePrompt(tokenizer, set.prompts[i], encoded.chat));
     if (static_cast<int>(tokens.size()) + max_tokens > context) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,17 +26,17 @@ struct PromptSet {
 Result<PromptSet> ParseJsonPrompts(std::string_view content, std::string_view where);
 
 /// Paragraphs (separated by blank lines) of plain text; only the first `words` words of each where
-/// `words` is positive.
-std::vector<std::string> ParseTextPrompts(std::string_view content, int words);
+/// a number is given.
+std::vector<std::string> ParseTextPrompts(std::string_view content, std::optional<int> words);
 
 /// Reads a prompt file: JSON lines where its first character is '{', plain text otherwise.
-Result<PromptSet> ReadPromptFile(const std::string& path, int words);
+Result<PromptSet> ReadPromptFile(const std::string& path, std::optional<int> words);
 
 /// Which prompts to measure or check, and how they become tokens.
 struct PromptOptions {
   std::vector<std::string> files;  ///< Empty: the built-in ones.
-  int limit = 0;                   ///< Prompts of each file; 0: all.
-  int words = 0;                   ///< Words of each plain-text prompt; 0: all.
+  std::optional<int> limit;        ///< Prompts of each file; none: all.
+  std::optional<int> words;        ///< Words of each plain-text prompt; none: all.
   bool raw = false;
   bool chat = false;  ///< bench only.
 

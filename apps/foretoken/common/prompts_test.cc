@@ -39,9 +39,9 @@ TEST(JsonPrompts, NamesTheLineThatIsWrong) {
 }
 
 TEST(TextPrompts, SplitsAtBlankLines) {
-  EXPECT_THAT(ParseTextPrompts("\n one\ntwo \n \t\r\nthree\n\n\n", 0),
+  EXPECT_THAT(ParseTextPrompts("\n one\ntwo \n \t\r\nthree\n\n\n", {}),
               ElementsAre("one\ntwo", "three"));
-  EXPECT_THAT(ParseTextPrompts(" \n\n", 0), IsEmpty());
+  EXPECT_THAT(ParseTextPrompts(" \n\n", {}), IsEmpty());
 }
 
 TEST(TextPrompts, KeepsTheFirstWords) {
@@ -52,7 +52,7 @@ TEST(TextPrompts, KeepsTheFirstWords) {
 TEST(PromptFile, IsToldApartByItsFirstCharacter) {
   const TemporaryFolder folder;
   folder.Write("json", "  {\"question\": \"why?\"}\n");
-  auto set = ReadPromptFile((folder.path() / "json").string(), 0);
+  auto set = ReadPromptFile((folder.path() / "json").string(), {});
   ASSERT_TRUE(set.ok()) << set.error().message;
   EXPECT_FALSE(set->plain_text);
   EXPECT_THAT(set->prompts, ElementsAre("why?"));
@@ -66,12 +66,12 @@ TEST(PromptFile, IsToldApartByItsFirstCharacter) {
 }
 
 TEST(PromptFile, RefusesWhatHoldsNoPrompt) {
-  EXPECT_THAT(ReadPromptFile("/nonexistent/file", 0).error().message,
+  EXPECT_THAT(ReadPromptFile("/nonexistent/file", {}).error().message,
               HasSubstr("cannot read the prompt file '/nonexistent/file'"));
-  EXPECT_THAT(ReadPromptFile("/tmp", 0).error().message, HasSubstr("cannot read"));
+  EXPECT_THAT(ReadPromptFile("/tmp", {}).error().message, HasSubstr("cannot read"));
   const TemporaryFolder folder;
   folder.Write("empty", " \n");
-  EXPECT_THAT(ReadPromptFile((folder.path() / "empty").string(), 0).error().message,
+  EXPECT_THAT(ReadPromptFile((folder.path() / "empty").string(), {}).error().message,
               HasSubstr("holds no prompt"));
 }
 

@@ -352,8 +352,8 @@ Result<int> RunInspect(InspectOptions options) {
                       Inspect(model.target, model.weights, model.experts_place(), model));
   Json figures = target.figures;
   const int limit = figures["made_for_context"].get<int>();
-  if (model.context > limit) {
-    return Invalid("--context {} is more than the model's limit of {} tokens", model.context,
+  if (model.context && *model.context > limit) {
+    return Invalid("--context {} is more than the model's limit of {} tokens", *model.context,
                    limit);
   }
   if (!options.no_measuring) {

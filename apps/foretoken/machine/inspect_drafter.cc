@@ -134,7 +134,8 @@ Result<std::optional<Json>> InspectDrafter(const ModelOptions& options) {
   FT_ASSIGN_OR_RETURN(Checkpoint files, Checkpoint::Open(options.draft));
   if (own.empty() && !IsLearnedDraft(files)) return std::optional<Json>();
   FT_ASSIGN_OR_RETURN(const Checkpoint target, OpenCheckpoint(options.target, ""));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(target, options.context));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config,
+                      ReadModelConfig(target, options.context.value_or(0)));
   FT_ASSIGN_OR_RETURN(const LearnedDraft draft, ReadDrafter(own, std::move(files), target, config));
   return std::optional(Figures(draft, target, config, options.DraftSource().label()));
 }

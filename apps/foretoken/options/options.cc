@@ -194,11 +194,12 @@ Status ModelOptions::FillInDraftVocabulary(const std::string& datastore) {
   const std::size_t colon = draft_vocab.rfind(':');
   const std::string_view number =
       std::string_view(draft_vocab).substr(colon == std::string::npos ? 0 : colon + 1);
-  if (ParseNumber(number, &draft_vocabulary.most)) {
-    if (draft_vocabulary.most < 1) {
+  if (int most = 0; ParseNumber(number, &most)) {
+    if (most < 1) {
       return InvalidInput(
           fmt::format("--draft-vocab {}: the draft must be left at least one token", draft_vocab));
     }
+    draft_vocabulary.most = most;
     file.resize(colon == std::string::npos ? 0 : colon);
   }
   if (file.empty() && draft_synthetic.empty()) {
@@ -280,13 +281,13 @@ Result<Cores> ResolveCores(const CoreOptions& options) {
   if (!options.draft.empty()) {
     FT_ASSIGN_OR_RETURN(cores.draft, ParseCores(options.draft));
   }
-  if (cores.target.empty() && options.target_count > 0) {
+  if (cores.target.empty() && options.target_count) {
     FT_ASSIGN_OR_RETURN(cores.target, TakeCores(CoresWithout(available, cores.draft),
-                                                options.target_count, "--threads"));
+                                                *options.target_count, "--threads"));
   }
-  if (cores.draft.empty() && options.draft_count > 0) {
+  if (cores.draft.empty() && options.draft_count) {
     FT_ASSIGN_OR_RETURN(cores.draft, TakeCores(CoresWithout(available, cores.target),
-                                               options.draft_count, "--draft-threads"));
+                                               *options.draft_count, "--draft-threads"));
   }
 
   // What is still open is shared out of what is left; with nothing left, both use the same cores.
@@ -402,11 +403,11 @@ Result<Decoding> DecodingOptions::Load(std::optional<Mode> decoding_mode) {
 
 Result<int> ChooseContext(const ModelOptions& model, const LanguageModel& target, int wanted) {
   const int limit = target.facts().max_context;
-  if (model.context > limit) {
+  if (model.context && *model.context > limit) {
     return InvalidInput(fmt::format("--context {} is more than the model's limit of {} tokens",
-                                    model.context, limit));
+                                    *model.context, limit));
   }
-  if (model.context > 0) return model.context;
+  if (model.context) return *model.context;
   return wanted > 0 ? std::min(wanted, limit) : limit;
 }
 

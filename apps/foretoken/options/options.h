@@ -65,7 +65,7 @@ struct ModelOptions {
   std::optional<int> draft_window;   ///< The positions of DraftOptions::window, for every draft.
   std::optional<int> draft_anchors;  ///< The anchors of DraftOptions::window, for every draft.
   bool draft_by_text = false;        ///< DraftOptions::by_text of every draft.
-  int context = 0;  ///< Positions that both are used for; 0: what the command needs.
+  std::optional<int> context;  ///< Positions that both are used for; none: what the command needs.
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
   /// nothing was chosen, and the target for a draft "self:TYPE", "self:mtp", "self:medusa",
@@ -143,10 +143,10 @@ Result<AdapterUse> TheAdapter(const LanguageModel& target);
 struct CoreOptions {
   std::string target;  ///< As ParseCores reads them; empty: from the machine.
   std::string draft;
-  int target_count = 0;  ///< `-t`: that many cores instead of a list.
-  int draft_count = 0;
+  std::optional<int> target_count;  ///< `-t`: that many cores instead of a list.
+  std::optional<int> draft_count;   ///< `-td`: the same for the draft.
 
-  bool given() const { return !target.empty() || target_count > 0; }
+  bool given() const { return !target.empty() || target_count; }
 };
 
 /// What the options and the machine make of it. Must be found out before any thread is pinned.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct ServeOptions {
   ModelChoice choice;
   ServedOptions each;  ///< What holds for every model.
   double idle_seconds = 0;
-  double models_gb = 0;
+  std::optional<double> models_gb;
   bool allow_pull = false;
   double pull_gb = 100;
   std::string api_key;
@@ -221,7 +222,9 @@ Result<int> Serve(ServeOptions options, bool key_given) {
   if (!settings.keys.empty()) options.each.key_namespace = settings.keys.front().namespaces.front();
   settings.version = FORETOKEN_VERSION;
   settings.http.limits.body_bytes = static_cast<std::size_t>(options.body_mb * 1e6);
-  settings.models.bytes = static_cast<std::uint64_t>(options.models_gb * 1e9);
+  if (options.models_gb) {
+    settings.models.bytes = static_cast<std::uint64_t>(*options.models_gb * 1e9);
+  }
   settings.models.idle = std::chrono::milliseconds(std::llround(options.idle_seconds * 1e3));
   options.each.service.defaults.parts_reasoning = options.reasoning_format != "none";
   options.each.service.event_interval = std::chrono::milliseconds(options.event_interval_ms);

@@ -144,7 +144,7 @@ Result<server::ModelSpec> SpecOf(ServedOptions options, std::string id) {
     spec.bytes += WeightFileBytes(further.path);
   }
   spec.source = options.model.TargetSource();
-  spec.context = options.model.context > 0 ? options.model.context : kDefaultContext;
+  spec.context = options.model.context.value_or(kDefaultContext);
   spec.options = options.service;
   spec.options.lossy = options.speculation.is_lossy();
   spec.options.defaults.sampling = sampling;

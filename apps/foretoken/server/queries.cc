@@ -73,7 +73,7 @@ Json Details(const ModelCard& card) {
 
 // Tokens of a sequence at most, whether the model is loaded or not.
 int ContextOf(const ModelSpec& spec, const ModelCard& card) {
-  return spec.context > 0 ? std::min(spec.context, card.max_context) : card.max_context;
+  return std::min(spec.context.value_or(card.max_context), card.max_context);
 }
 
 // What clients may ask of a model, as Ollama names it.
@@ -248,8 +248,7 @@ Json LlamaProps(const Service& service) {
   const std::vector<Token> ends = tokenizer.eos();
   Json params = SamplingJson(service.options().defaults.sampling);
   params["repeat_penalty"] = params["repetition_penalty"];
-  params["n_predict"] =
-      service.options().defaults.max_tokens > 0 ? service.options().defaults.max_tokens : -1;
+  params["n_predict"] = -1;
   return {{"default_generation_settings",
            {{"n_ctx", limits.context},
             {"speculative", served.engine->plan().mode != Mode::kAr},
@@ -311,7 +310,7 @@ Json ModelJson(const ModelRegistry& models, ModelRegistry::Index model, std::int
   if (!status.failure.empty()) {
     json["status"]["failure"] = "could not be loaded; the server's standard error says why";
   }
-  json["max_model_len"] = status.context > 0 ? Json(status.context) : Json(nullptr);
+  json["max_model_len"] = status.context ? Json(*status.context) : Json(nullptr);
   return json;
 }
 
@@ -347,7 +346,7 @@ Json OllamaRunning(const ModelRegistry& models, ModelCards* cards) {
     Json entry = OllamaEntry(models.spec(i), *cards->Known(i));
     entry["size"] = status.bytes;
     entry["size_vram"] = 0;
-    entry["context_length"] = status.context;
+    entry["context_length"] = *status.context;
     entry["expires_at"] = "9999-12-31T23:59:59Z";
     if (status.leaves.has_value()) {
       const auto left =

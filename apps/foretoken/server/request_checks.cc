@@ -55,8 +55,7 @@ std::optional<ApiError> CheckVocabulary(const Door& door, std::span<const Token>
 std::optional<ApiError> CheckEmbeddings(const Door& door, const ApiRequest& api, int hidden) {
   constexpr std::int64_t kMostNumbers = std::int64_t{1} << 23;  // About 100 MB of text.
   if (!api.embedding.has_value()) return std::nullopt;
-  const int dimensions = api.embedding->dimensions;
-  if (dimensions != 0 && dimensions != hidden) {
+  if (api.embedding->dimensions.value_or(hidden) != hidden) {
     return ApiError{.message = fmt::format("'dimensions' must be {}, which this model's embeddings "
                                            "have: a part of one means nothing",
                                            hidden),

@@ -307,12 +307,12 @@ ApiError Service::Busy(std::string message, std::string code) {
 int Service::ClientShare() const {
   const EngineLimits limits = model().engine->limits();
   const int places = limits.batch + limits.queue;
-  if (options().client_limit > 0) return std::min(options().client_limit, places);
+  if (options().client_limit) return std::min(*options().client_limit, places);
   return options().clients_are_one ? places : std::max(1, places / 2);
 }
 
 int Service::LimitOf(const Caller& caller) const {
-  return caller.key != nullptr && caller.key->limit > 0 ? caller.key->limit : ClientShare();
+  return caller.key != nullptr && caller.key->limit ? *caller.key->limit : ClientShare();
 }
 
 // How many of a request's sequences are under way together: texts for embeddings, of which there
@@ -333,9 +333,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   const bool chat = api.kind == ApiKind::kChat;
   const std::string prompt_field(door.prompt);
   const int context = served.engine->limits().context;
-  const int limit = options().max_prompt_tokens > 0
-                        ? std::min(options().max_prompt_tokens, context - 1)
-                        : context - 1;
+  const int limit = std::min(options().max_prompt_tokens.value_or(context - 1), context - 1);
   const PromptTooLong bounds{.most = limit, .context = context};
   if (auto error = CheckLengths(door, api, bounds, served.longest_token)) return error;
   std::vector<std::vector<Token>> prompts;

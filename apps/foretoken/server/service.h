@@ -25,12 +25,12 @@ struct ServiceOptions {
   ApiDefaults defaults;
   std::shared_ptr<ResponseStore> responses;  ///< The store of responses of all models.
   std::string slot_folder;                   ///< Where slots are saved; empty: they are not.
-  bool reranks = false;       ///< The model says yes or no to documents (RerankDoor).
-  bool random_seed = true;    ///< For requests without one; else the default seed.
-  bool lossy = false;         ///< EngineOptions::lossy: receipts are then refused.
-  int max_prompt_tokens = 0;  ///< 0: what the context holds.
-  /// Sequences of one client under way, where its key says nothing; 0: its share of the places.
-  int client_limit = 0;
+  bool reranks = false;                  ///< The model says yes or no to documents (RerankDoor).
+  bool random_seed = true;               ///< For requests without one; else the default seed.
+  bool lossy = false;                    ///< EngineOptions::lossy: receipts are then refused.
+  std::optional<int> max_prompt_tokens;  ///< None: what the context holds.
+  /// Sequences of one client under way, where its key says nothing; none: its share of the places.
+  std::optional<int> client_limit;
   bool clients_are_one = false;               ///< Only one person calls, who may have all places.
   std::int64_t max_request_tokens = 1 << 18;  ///< Prompts and outputs of all its choices.
   double request_seconds = 600;
@@ -72,7 +72,7 @@ struct ModelSpec {
   std::vector<std::string> aliases;  ///< What clients may call it besides.
   ServiceOptions options;            ///< For the requests for it.
   ModelSource source;                ///< Its files.
-  int context = 0;                   ///< Tokens of a sequence at most; 0: all that it can have.
+  std::optional<int> context;        ///< Tokens of a sequence at most; none: all that it can have.
   CoreSet cores;                     ///< The cores that it computes on.
   std::uint64_t bytes = 0;           ///< The size of its files: about what its weights take.
   ModelLoader load;

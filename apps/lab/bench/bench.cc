@@ -201,7 +201,7 @@ Status Bench::EncodePrompts() {
           "--prompt-tokens {} and --max-tokens {} do not fit the model's context of {} tokens",
           options_.prompt_tokens, max_tokens, facts.max_context);
     }
-    const int count = options_.prompts.limit > 0 ? options_.prompts.limit : 8;
+    const int count = options_.prompts.limit.value_or(8);
     sets_.push_back(RandomSet(facts.vocabulary, options_.prompt_tokens, count, 1));
     return {};
   }

@@ -137,7 +137,7 @@ Result<Json> ParseBodyEntries(std::string_view option, const std::string& text,
 }
 
 std::size_t CountPrompts(const std::vector<PromptSet>& sets, const PromptOptions& options) {
-  const std::size_t limit = options.limit > 0 ? options.limit : -1;
+  const std::size_t limit = options.limit.value_or(-1);
   std::size_t count = 0;
   for (const PromptSet& set : sets) count += std::min(set.prompts.size(), limit);
   return count;
@@ -201,7 +201,7 @@ std::vector<LoadRequest> MakeLoadRequests(const std::vector<PromptSet>& sets,
                                           std::size_t count) {
   std::vector<std::pair<const std::string*, bool>> prompts;  // Text, and whether it is a chat turn.
   for (const PromptSet& set : sets) {
-    const std::size_t limit = content.prompts.limit > 0 ? content.prompts.limit : -1;
+    const std::size_t limit = content.prompts.limit.value_or(-1);
     for (std::size_t i = 0; i < std::min(set.prompts.size(), limit); ++i) {
       prompts.emplace_back(&set.prompts[i], content.prompts.AsChat(set));
     }

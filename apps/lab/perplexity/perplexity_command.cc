@@ -154,8 +154,8 @@ struct PerplexityOptions {
   ModelOptions against;  // Without a target: that of `model`, with other numbers.
   CoreOptions cores;
   std::string file;
-  int context = 0;  // 0: kUsualContext, or the models' limit.
-  int stride = 0;   // 0: windows side by side.
+  std::optional<int> context;  // None: kUsualContext, or the models' limit.
+  int stride = 0;              // 0: windows side by side.
   std::int64_t limit = 0;
   bool compare = false;
   bool json = false;
@@ -190,11 +190,11 @@ Result<OpenedModel> OpenReference(const PerplexityOptions& options, const Opened
 Result<int> ChooseWindow(const PerplexityOptions& options, const Task& task) {
   int limit = task.model.config.max_positions;
   if (task.against) limit = std::min(limit, task.against->config.max_positions);
-  if (options.context > limit) {
-    return Invalid("--context {} is more than the model's limit of {} tokens", options.context,
+  if (options.context && *options.context > limit) {
+    return Invalid("--context {} is more than the model's limit of {} tokens", *options.context,
                    limit);
   }
-  return options.context > 0 ? options.context : std::min(kUsualContext, limit);
+  return options.context.value_or(std::min(kUsualContext, limit));
 }
 
 Result<Task> Prepare(const PerplexityOptions& options) {

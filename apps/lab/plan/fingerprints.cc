@@ -60,7 +60,8 @@ Result<std::string> Limited(const std::string& fingerprint, const DraftVocabular
   if (!ranking.ok()) {
     return Invalid("{}: cannot be read: {}", says.ranking, ranking.error().message);
   }
-  return Sha256Hex(fmt::format("{} says {} of {}", fingerprint, says.most, *ranking));
+  // Files of earlier measurements have 0 where all that is ranked may be said.
+  return Sha256Hex(fmt::format("{} says {} of {}", fingerprint, says.most.value_or(0), *ranking));
 }
 
 }  // namespace

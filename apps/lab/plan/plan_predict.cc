@@ -50,10 +50,10 @@ Result<PlanLimits> ReadLimits(const PlanPredictOptions& options, const PlanNumbe
   limits.min_lookahead = std::ranges::min(lookaheads);
   limits.max_lookahead = std::ranges::max(lookaheads);
   limits.cache_budget = options.cache_budget;
-  if (limits.cache_budget > 0 && limits.cache_budget <= limits.min_lookahead) {
+  if (limits.cache_budget && *limits.cache_budget <= limits.min_lookahead) {
     return Invalid(
         "--cache-budget {} is below K + 1 = {}: each of a proposal's outcome nodes needs a branch",
-        limits.cache_budget, limits.min_lookahead + 1);
+        *limits.cache_budget, limits.min_lookahead + 1);
   }
   FT_RETURN_IF_ERROR(LimitModes(options.modes, &limits));
   FT_ASSIGN_OR_RETURN(const Fallback fallback, ParseFallback(numbers.fallback));

@@ -15,9 +15,9 @@ namespace foretoken {
 
 /// Without --simulate or --roofline.
 struct PlanPredictOptions {
-  std::string batches;  ///< Empty: the numbers' batch, or 1.
-  int cache_budget = 0;
-  std::string modes;  ///< Empty: all.
+  std::string batches;              ///< Empty: the numbers' batch, or 1.
+  std::optional<int> cache_budget;  ///< None: several are tried.
+  std::string modes;                ///< Empty: all.
   bool all = false;
 };
 void AddPlanPredictOptions(CLI::App* app, PlanPredictOptions* options);

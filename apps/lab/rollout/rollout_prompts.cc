@@ -103,7 +103,7 @@ Status CheckIds(const std::vector<RolloutPrompt>& prompts) {
 
 // How many of a file's `count` are wanted.
 std::size_t Wanted(const PromptOptions& options, std::size_t count) {
-  return options.limit > 0 ? std::min(count, static_cast<std::size_t>(options.limit)) : count;
+  return options.limit ? std::min(count, static_cast<std::size_t>(*options.limit)) : count;
 }
 
 // Prompts of plain text, or built in.

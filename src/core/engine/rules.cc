@@ -263,7 +263,7 @@ std::optional<PlannerSettings> PlannerSettingsFor(const PlanOptions& options,
   } else if (options.fanout) {
     settings.fanout = options.fanout->rule;
   }
-  if (options.cache_budget) limits.cache_budget = *options.cache_budget;
+  limits.cache_budget = options.cache_budget;
   if (options.lookahead) limits.max_lookahead = *options.lookahead;
   if (options.fallback && *options.fallback != Fallback::kAuto) {
     limits.fallbacks = {};

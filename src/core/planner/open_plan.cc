@@ -35,7 +35,7 @@ SpeculationPlan Start(const CostModel& model, const PlanLimits& limits) {
   if (!may(Mode::kSsd)) return {.mode = limits.modes[0], .lookahead = K};
   const int fanout =
       std::clamp(kFirstFanout, *limits.mean_fanouts.begin(), limits.mean_fanouts.back());
-  const int budget = limits.cache_budget > 0 ? limits.cache_budget : fanout * (K + 1);
+  const int budget = limits.cache_budget.value_or(fanout * (K + 1));
   return PlanSsd(model, K, budget, limits.fallbacks[0]);
 }
 

@@ -11,8 +11,8 @@ namespace {
 // Calls visit(budget) for every cache budget at lookahead K.
 template <typename Visit>
 void ForEachBudget(const PlanLimits& limits, int lookahead, Visit visit) {
-  if (limits.cache_budget > 0) {
-    if (limits.cache_budget > lookahead) visit(limits.cache_budget);
+  if (limits.cache_budget) {
+    if (*limits.cache_budget > lookahead) visit(*limits.cache_budget);
     return;
   }
   for (const int fanout : limits.mean_fanouts) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ struct PlanLimits {
   /// Cache budgets B, as multiples of K + 1 (mean fan-outs), in ascending order; ImprovePlan takes
   /// any between the first and the last.
   StaticVector<int, 8> mean_fanouts = {1, 2, 3, 4, 6, 8};
-  int cache_budget = 0;  ///< The only B, where it is at least K + 1; 0: as `mean_fanouts`.
+  /// The only B, where it is at least K + 1; none: as `mean_fanouts`.
+  std::optional<int> cache_budget;
   int max_cache_budget = kMaxCacheBudget;
   StaticVector<Fallback, kFallbacks.size()> fallbacks = AllFallbacks();
 

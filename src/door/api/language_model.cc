@@ -31,9 +31,8 @@ std::string ModelSource::label() const {
   const DraftVocabulary& says = draft_vocabulary;
   const std::string among =
       says.whole() ? ""
-      : says.most > 0
-          ? fmt::format("[{}]", says.most)
-          : fmt::format("[{}]", std::filesystem::path(says.ranking).filename().string());
+      : says.most  ? fmt::format("[{}]", *says.most)
+                   : fmt::format("[{}]", std::filesystem::path(says.ranking).filename().string());
   if (path.empty()) return (name.empty() ? synthetic : name) + among;
   const auto place = std::filesystem::path(path).lexically_normal();
   const std::string called =

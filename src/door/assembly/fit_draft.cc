@@ -86,8 +86,9 @@ Result<std::vector<Token>> RankedTokens(const DraftVocabulary& wanted, const Mod
 Result<std::vector<bool>> SayableTokens(const DraftVocabulary& wanted, const ModelConfig& target,
                                         const Tokenizer* tokenizer) {
   FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, RankedTokens(wanted, target, tokenizer));
-  const auto most = static_cast<std::size_t>(std::max(0, wanted.most));
-  if (most > 0 && most < tokens.size()) tokens.resize(most);
+  if (wanted.most && std::cmp_less(*wanted.most, tokens.size())) {
+    tokens.resize(static_cast<std::size_t>(std::max(0, *wanted.most)));
+  }
   tokens.insert(tokens.end(), target.eos.begin(), target.eos.end());
   if (tokenizer != nullptr) {
     const std::vector<Token> ends = tokenizer->eos();

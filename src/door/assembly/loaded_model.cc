@@ -32,10 +32,6 @@ ConstraintVocabulary VocabularyOf(const Tokenizer& tokenizer, std::vector<Token>
   return {.trie = TokenTrie(bytes), .end_tokens = std::move(eos)};
 }
 
-int UsedPositions(int context, int made_for) {
-  return context == 0 ? made_for : std::min(context, made_for);
-}
-
 // The fingerprint has the context too where the model would rotate otherwise without it: it then
 // computes what another model does.
 Result<std::string> FingerprintOf(const Checkpoint& checkpoint, const ModelConfig& config) {
@@ -98,10 +94,11 @@ std::unique_ptr<LoadedModel> Complete(LoadedModel parts) {
 
 Result<OpenedModel> OpenParts(const ModelSource& source) {
   OpenedModel opened;
-  if (source.context < 0 || source.context == 1) {
+  if (source.context && *source.context < 2) {
     return Invalid(
-        "a model's context of {} tokens must be at least 2, or 0 for all that it was made for",
-        source.context);
+        "a model's context of {} tokens must be at least 2, or left out for all that it was made "
+        "for",
+        *source.context);
   }
   opened.experts = source.experts;
   opened.draft_vocabulary = source.draft_vocabulary;
@@ -110,13 +107,15 @@ Result<OpenedModel> OpenParts(const ModelSource& source) {
       return InvalidInput("experts of random weights lie in no file that they could stay in");
     }
     FT_ASSIGN_OR_RETURN(opened.config, NamedShape(source.synthetic));
-    opened.config.max_positions = UsedPositions(source.context, opened.config.max_positions);
+    int& positions = opened.config.max_positions;
+    positions = std::min(positions, source.context.value_or(positions));
     opened.identity = ModelIdentity::Of("synthetic " + source.synthetic, "");
     opened.weights_of = opened.identity;
     return opened;
   }
   FT_ASSIGN_OR_RETURN(opened.checkpoint, OpenCheckpoint(source.path, source.weights));
-  FT_ASSIGN_OR_RETURN(opened.config, ReadModelConfig(*opened.checkpoint, source.context));
+  FT_ASSIGN_OR_RETURN(opened.config,
+                      ReadModelConfig(*opened.checkpoint, source.context.value_or(0)));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(*opened.checkpoint));
   if (!source.chat_template.empty()) {
     FT_RETURN_IF_ERROR(tokenizer->UseChatTemplate(source.chat_template));

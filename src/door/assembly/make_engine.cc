@@ -292,7 +292,7 @@ EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
       options.max_lookahead = std::max(plan.lookahead, limits.max_lookahead);
     }
     if (!options.max_cache_budget) {
-      options.max_cache_budget = std::max({kPlannedCacheBudget, limits.cache_budget,
+      options.max_cache_budget = std::max({kPlannedCacheBudget, limits.cache_budget.value_or(0),
                                            plan.primary.budget(), plan.after_fallback.budget()});
     }
   }

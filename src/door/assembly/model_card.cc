@@ -106,7 +106,8 @@ Result<ModelCard> ReadCard(const ModelSource& source) {
     return InvalidInput("a model of random weights has no files that could say anything of it");
   }
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(source.path, source.weights));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint, source.context));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config,
+                      ReadModelConfig(checkpoint, source.context.value_or(0)));
   ModelCard card;
   std::string with_tools;  // The template of chats with tools; empty: the usual one.
   card.gguf = checkpoint.gguf.has_value();

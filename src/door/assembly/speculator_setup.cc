@@ -52,6 +52,9 @@ class Writer {
   void operator()(std::string_view name, const CoreSet& cores) {
     (*this)(name, FormatCores(cores));
   }
+  void operator()(std::string_view name, std::optional<int> value) {
+    if (value) json_[name] = *value;
+  }
   void operator()(std::string_view name, std::optional<Precision> precision) {
     if (precision) (*this)(name, PrecisionName(*precision));
   }
@@ -78,6 +81,9 @@ class Reader {
   // Whoever uses a number says in which range it must be.
   void operator()(std::string_view name, int& value) {
     object_.Int(name, INT_MIN, INT_MAX, &value);
+  }
+  void operator()(std::string_view name, std::optional<int>& value) {
+    if (object_.Has(name)) (*this)(name, value.emplace());
   }
   void operator()(std::string_view name, std::string& bytes) {
     std::string text;

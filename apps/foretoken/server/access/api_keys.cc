@@ -46,8 +46,8 @@ Status ReadNamespaces(std::string_view list, std::vector<std::string>* namespace
       "'namespaces=' goes on with names that commas separate, as in namespaces=alice,team");
 }
 
-Status ReadLimit(std::string_view text, int* limit) {
-  if (ParseNumber(text, limit) && *limit > 0) return {};
+Status ReadLimit(std::string_view text, std::optional<int>* limit) {
+  if (ParseNumber(text, &limit->emplace()) && **limit > 0) return {};
   return InvalidInput("'limit=' goes on with a number of sequences, from 1 on");
 }
 

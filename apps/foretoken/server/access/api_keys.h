@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ struct ApiKey {
   /// Namespaces of the datastore that its requests may name; the first is that of those that name
   /// none.
   std::vector<std::string> namespaces;
-  int limit = 0;                   ///< Sequences under way at most; 0: the server's share for one.
+  std::optional<int> limit;  ///< Sequences under way at most; none: the server's share for one.
   std::uint64_t prefix_scope = 0;  ///< Request::prefix_scope: the same for keys of one name.
 };
 

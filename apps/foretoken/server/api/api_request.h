@@ -50,7 +50,6 @@ struct ToolShape {
 /// What a request is taken to say where it says nothing.
 struct ApiDefaults {
   SamplingParams sampling;
-  int max_tokens = 0;  ///< 0: chats as much as the context holds, completions 16 as OpenAI does.
   std::string template_variables;  ///< Variables of the chat template, a JSON object; empty: none.
   bool parts_reasoning = true;     ///< What a model thinks is apart from what it says.
   ReasoningBudget budget;          ///< How much chats may think.
@@ -72,7 +71,7 @@ struct KeepWish {
 struct EmbeddingWish {
   Pooling pooling = Pooling::kMean;
   bool base64 = false;  ///< Little-endian float32 in base64 instead of an array of numbers.
-  int dimensions = 0;   ///< How many numbers are expected; 0: however many there are.
+  std::optional<int> dimensions;  ///< How many numbers are expected; none: any number.
 };
 
 /// A wish for how well each of some documents answers a query, in place of generations. A model
@@ -81,7 +80,7 @@ struct RankWish {
   std::string instruction;  ///< What makes a document a good one.
   std::string query;
   std::vector<std::string> documents;  ///< At least one.
-  int most = 0;                        ///< The best so many are wanted; 0: all.
+  std::optional<int> most;             ///< The best so many are wanted; none: all.
   bool return_documents = false;       ///< The answer has the documents' texts.
   /// The answer has the form of the text-embeddings-inference API.
   bool plain_list = false;

@@ -176,7 +176,8 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
   std::vector<std::string> unknown;
   const auto read_all = [&](FieldReader* fields, ApiRequest* request) {
     request->sampling = defaults.sampling;
-    request->stop.max_tokens = defaults.max_tokens;
+    // 0: chats as much as the context holds, completions 16 as OpenAI does.
+    request->stop.max_tokens = 0;
     request->chat.variables = defaults.template_variables;
     request->parts_reasoning = defaults.parts_reasoning;
     request->budget = defaults.budget;

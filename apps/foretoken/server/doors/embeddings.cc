@@ -31,7 +31,10 @@ void ReadInputs(FieldReader* fields, std::string_view inputs, ApiRequest* reques
 }
 
 void ReadDimensions(FieldReader* fields, EmbeddingWish* wish) {
-  fields->Int("dimensions", 1, std::numeric_limits<int>::max(), &wish->dimensions);
+  int number = 0;
+  if (fields->Int("dimensions", 1, std::numeric_limits<int>::max(), &number)) {
+    wish->dimensions = number;
+  }
 }
 
 Result<ApiRequest> ReadOpenAi(std::string_view body, const ApiDefaults& defaults) {

@@ -58,7 +58,8 @@ Result<ApiRequest> ReadRerank(std::string_view body, const ApiDefaults& defaults
     fields->String("instruction", &wish.instruction);
     wish.plain_list = fields->Has("texts");
     ReadDocuments(fields, wish.plain_list ? "texts" : "documents", &wish);
-    fields->Int("top_n", 1, kMaxTexts, &wish.most);
+    int most = 0;
+    if (fields->Int("top_n", 1, kMaxTexts, &most)) wish.most = most;
     fields->Bool(wish.plain_list ? "return_text" : "return_documents", &wish.return_documents);
     bool raw = false;
     if (fields->Bool("raw_scores", &raw) && raw) {
@@ -109,8 +110,8 @@ class RankWriter final : public ReplyWriter {
     std::iota(best.begin(), best.end(), std::size_t{0});
     std::ranges::stable_sort(best, std::ranges::greater(),
                              [&scores](std::size_t i) { return scores[i]; });
-    if (wish_.most > 0 && std::cmp_less(wish_.most, count)) {
-      best.resize(static_cast<std::size_t>(wish_.most));
+    if (wish_.most && std::cmp_less(*wish_.most, count)) {
+      best.resize(static_cast<std::size_t>(*wish_.most));
     }
     Json results = Json::array();
     for (const std::size_t i : best) {

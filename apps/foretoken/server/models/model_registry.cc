@@ -338,8 +338,8 @@ bool ModelRegistry::HasRoom(const Slot& wanted) const {
     ++loaded;
     bytes += slot->bytes;
   }
-  if (limits_.loaded > 0 && loaded >= limits_.loaded) return false;
-  return limits_.bytes > 0 ? bytes <= limits_.bytes : wanted.bytes <= AvailableMemory();
+  if (limits_.loaded && loaded >= *limits_.loaded) return false;
+  return limits_.bytes ? bytes <= *limits_.bytes : wanted.bytes <= AvailableMemory();
 }
 
 // A model whose place another needs, or which was idle for too long; null where there is none.

@@ -21,8 +21,9 @@ namespace foretoken::server {
 
 /// How many models are kept loaded. One always may be, whatever it takes.
 struct RegistryLimits {
-  int loaded = 0;           ///< 0: any number.
-  std::uint64_t bytes = 0;  ///< Bytes of all that are loaded; 0: what memory the system has left.
+  std::optional<int> loaded;  ///< None: any number.
+  /// Bytes of all that are loaded; none: what memory the system has left.
+  std::optional<std::uint64_t> bytes;
   /// A model that nobody has used for so long is unloaded; 0: never for that.
   std::chrono::steady_clock::duration idle{0};
   /// Where there is one model only it still answers by its names alone, since others may be added.
@@ -34,9 +35,9 @@ enum class ModelState { kUnloaded, kLoading, kLoaded };
 /// What is known of a model.
 struct ModelStatus {
   ModelState state = ModelState::kUnloaded;
-  int context = 0;          ///< Tokens of a sequence; 0: it was never loaded.
-  std::int64_t loads = 0;   ///< How often it was loaded.
-  std::uint64_t bytes = 0;  ///< About what it takes, or would take, loaded.
+  std::optional<int> context;  ///< Tokens of a sequence; none: it was never loaded.
+  std::int64_t loads = 0;      ///< How often it was loaded.
+  std::uint64_t bytes = 0;     ///< About what it takes, or would take, loaded.
   /// When it is unloaded if nobody uses it until then; none: no time is set for that, or it is not
   /// loaded.
   std::optional<std::chrono::steady_clock::time_point> leaves;
