@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "base/threads/cores.h"
 #include "core/datastore/storage/segment_file.h"
@@ -103,7 +104,7 @@ class Fixture {
                       fmt::format("datastore_bench.{}.segment", getpid());
     for (int s = 0; s < segments; ++s) {
       TokenText text = MakeText(tokens / static_cast<std::uint64_t>(segments), 1 + s);
-      const auto built = Segment::Build(std::move(text), static_cast<int>(AvailableCores().size()));
+      const auto built = Segment::Build(std::move(text), Int(AvailableCores().size()));
       const Status written = WriteSegmentFile(files.get(), path, *built, tokenizer);
       FT_CHECK(written.ok(), "{}", written.error().message);
       auto opened = OpenSegmentFile(path, tokenizer);
@@ -114,7 +115,7 @@ class Fixture {
     // Contexts that the datastore has not seen, of the same kind.
     Stream stream(1000);
     for (int i = 0; i < kContext + kQueries; ++i) tokens_.push_back(stream.Next());
-    for (int i = 0; i < kContext; ++i) input_.Append(tokens_[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < kContext; ++i) input_.Append(tokens_[i]);
     next_ = kContext;
   }
 
@@ -177,7 +178,7 @@ void QueriesDuringMerge(benchmark::State& state, Fixture* fixture, std::uint64_t
 }
 
 void Build(benchmark::State& state, std::uint64_t tokens) {
-  const int threads = static_cast<int>(AvailableCores().size());
+  const int threads = AvailableCores().size();
   double bytes = 0;
   std::int64_t sorted_ns = 0;
   for (auto _ : state) {
@@ -216,7 +217,7 @@ int Main(int argc, char** argv) {
   for (const int segments : {1, 4}) {
     // The first benchmark of a kind builds what all of its kind search.
     const auto prepared = [&fixture, tokens, segments] {
-      if (fixture == nullptr || fixture->segments().size() != static_cast<std::size_t>(segments)) {
+      if (fixture == nullptr || fixture->segments().size() != Size(segments)) {
         fixture.reset();
         fixture = std::make_unique<Fixture>(tokens, segments);
       }

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "base/threads/cores.h"
 #include "core/backend/cpu/cpu_backend.h"
 
@@ -26,12 +27,12 @@ std::vector<float> Random(std::size_t count, float scale) {
 // Args: index of the instruction set, rows, outputs, inputs. Weights are copied until no cache
 // holds them.
 void MatMul(benchmark::State& state) {
-  const cpu::Kernels& kernels = *AvailableKernels()[static_cast<std::size_t>(state.range(0))];
-  const int rows = static_cast<int>(state.range(1));
+  const cpu::Kernels& kernels = *AvailableKernels()[state.range(0)];
+  const int rows = state.range(1);
   const std::int64_t outputs = state.range(2);
   const std::int64_t inputs = state.range(3);
   auto backend = MakeCpuBackend(kernels, nullptr, Precision::kBF16);
-  const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1.0F);
+  const auto weights = Random(Size(outputs * inputs), 1.0F);
   const TensorView view{
       WeightFormat::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};
   const std::int64_t bytes = outputs * inputs * 2;
@@ -39,8 +40,8 @@ void MatMul(benchmark::State& state) {
   for (std::int64_t total = 0; total < (std::int64_t{160} << 20); total += bytes) {
     copies.push_back(backend->Pack({&view, 1}));
   }
-  const auto x = Random(static_cast<std::size_t>(rows * inputs), 1.0F);
-  std::vector<float> y(static_cast<std::size_t>(rows * outputs));
+  const auto x = Random(Size(rows * inputs), 1.0F);
+  std::vector<float> y(Size(rows * outputs));
   std::size_t next = 0;
   for (auto _ : state) {
     backend->MatMul(copies[next], x.data(), rows, y.data());
@@ -67,10 +68,10 @@ void FillKv(Backend* backend, const HeadShape& heads, int positions, KvStore* kv
   constexpr int kAtOnce = 256;
   const int half = heads.head_dim / 2;
   RopeTable rope{heads.head_dim, positions, {}, {}};
-  rope.cos = Buffer(static_cast<std::size_t>(positions * half) * sizeof(float));
-  rope.sin = Buffer(static_cast<std::size_t>(positions * half) * sizeof(float));
+  rope.cos = Buffer(Size(positions * half) * sizeof(float));
+  rope.sin = Buffer(Size(positions * half) * sizeof(float));
   std::fill_n(rope.cos.as<float>(), positions * half, 1.0F);
-  auto qkv = Random(static_cast<std::size_t>(kAtOnce * heads.row_width()), 1.0F);
+  auto qkv = Random(Size(kAtOnce * heads.row_width()), 1.0F);
   for (int begin = 0; begin < positions; begin += kAtOnce) {
     std::vector<RowPlace> rows;
     for (int p = begin; p < std::min(positions, begin + kAtOnce); ++p) {
@@ -86,8 +87,8 @@ void FillKv(Backend* backend, const HeadShape& heads, int positions, KvStore* kv
 // kernels are those of the portable arithmetic. The heads are those of a 135M Llama; eight layers,
 // so that keys come from further than L1.
 void Attention(benchmark::State& state) {
-  const int rows = static_cast<int>(state.range(0));
-  const int trunk = static_cast<int>(state.range(1));
+  const int rows = state.range(0);
+  const int trunk = state.range(1);
   const auto format = static_cast<KvFormat>(state.range(2));
   const cpu::Kernels& kernels =
       *(state.range(3) != 0 ? PortableKernels() : AvailableKernels()).back();
@@ -100,16 +101,16 @@ void Attention(benchmark::State& state) {
   const std::vector<KvLayer> layers(kLayers, {heads.kv_heads, heads.head_dim});
   KvStore kv = backend->AllocateKv({layers, blocks});
   FillKv(backend.get(), heads, trunk + rows, &kv);
-  std::vector<std::int32_t> table(static_cast<std::size_t>(blocks));
-  for (int i = 0; i < blocks; ++i) table[static_cast<std::size_t>(i)] = i;
+  std::vector<std::int32_t> table(blocks);
+  for (int i = 0; i < blocks; ++i) table[i] = i;
   std::vector<RowPlace> places;
   for (int i = 0; i < rows; ++i) {
     places.push_back({trunk + i, trunk + i, 0, trunk + i + 1, 0});
   }
   const std::int32_t* tables = table.data();
   const BatchPlan plan{places, {&tables, 1}, {}};
-  const auto qkv = Random(static_cast<std::size_t>(rows * heads.row_width()), 1.0F);
-  std::vector<float> out(static_cast<std::size_t>(rows * heads.heads * heads.head_dim));
+  const auto qkv = Random(Size(rows * heads.row_width()), 1.0F);
+  std::vector<float> out(Size(rows * heads.heads * heads.head_dim));
   for (auto _ : state) {
     for (int layer = 0; layer < kLayers; ++layer) {
       backend->Attention(plan, heads, rule, layer, qkv.data(), kv, out.data());
@@ -126,12 +127,11 @@ BENCHMARK(Attention)
 // Args: vocabulary, temperature in hundredths, candidates wanted, standard deviation of logits, and
 // whether the maxima of their groups are known.
 void NoisyTop(benchmark::State& state) {
-  const int vocabulary = static_cast<int>(state.range(0));
+  const int vocabulary = state.range(0);
   const float temperature = static_cast<float>(state.range(1)) / 100;
-  std::vector<Candidate> best(static_cast<std::size_t>(state.range(2)));
+  std::vector<Candidate> best(state.range(2));
   auto backend = MakeCpuBackend(*AvailableKernels().back(), nullptr, Precision::kBF16);
-  const auto logits =
-      Random(static_cast<std::size_t>(vocabulary), static_cast<float>(state.range(3)));
+  const auto logits = Random(Size(vocabulary), static_cast<float>(state.range(3)));
   std::vector<float> maxima;
   for (int begin = 0; begin < vocabulary; begin += kLogitGroup) {
     const auto group = logits.begin() + begin;
@@ -153,12 +153,12 @@ BENCHMARK(NoisyTop)
 
 // What one layer of a small draft costs beside its matrix products. Arg: rows.
 void SmallOperations(benchmark::State& state) {
-  const int rows = static_cast<int>(state.range(0));
+  const int rows = state.range(0);
   constexpr int kWidth = 64;
   auto backend = MakeCpuBackend(*AvailableKernels().back(), nullptr, Precision::kBF16);
-  const auto x = Random(static_cast<std::size_t>(rows) * kWidth * 2, 1.0F);
+  const auto x = Random(Size(rows) * kWidth * 2, 1.0F);
   const auto gain = Random(kWidth, 1.0F);
-  std::vector<float> out(static_cast<std::size_t>(rows) * kWidth);
+  std::vector<float> out(Size(rows) * kWidth);
   for (auto _ : state) {
     backend->RmsNorm(x.data(), gain.data(), 1e-5F, rows, kWidth, out.data());
     backend->GatedMul(Activation::kSilu, x.data(), rows, kWidth, out.data());
@@ -169,16 +169,16 @@ BENCHMARK(SmallOperations)->Arg(1)->Arg(16);
 
 // A matrix of a small draft, in cache. Args: rows, outputs, inputs.
 void SmallMatMul(benchmark::State& state) {
-  const int rows = static_cast<int>(state.range(0));
+  const int rows = state.range(0);
   const std::int64_t outputs = state.range(1);
   const std::int64_t inputs = state.range(2);
   auto backend = MakeCpuBackend(*AvailableKernels().back(), nullptr, Precision::kBF16);
-  const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1.0F);
+  const auto weights = Random(Size(outputs * inputs), 1.0F);
   const TensorView view{
       WeightFormat::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};
   const Matrix matrix = backend->Pack({&view, 1});
-  const auto x = Random(static_cast<std::size_t>(rows * inputs), 1.0F);
-  std::vector<float> y(static_cast<std::size_t>(rows * outputs));
+  const auto x = Random(Size(rows * inputs), 1.0F);
+  std::vector<float> y(Size(rows * outputs));
   for (auto _ : state) backend->MatMul(matrix, x.data(), rows, y.data());
   state.SetBytesProcessed(state.iterations() * outputs * inputs * 2);
 }

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "base/threads/cores.h"
 #include "base/threads/thread_pool.h"
@@ -57,10 +58,9 @@ Buffer RandomPanels(WeightFormat format, std::int64_t panels) {
   }
   const TensorView view{format, {outputs, kInputs}, blocks.data()};
   const std::size_t panel_bytes = cpu::QuantPanelBytes(format, kInputs);
-  Buffer buffer(static_cast<std::size_t>(panels) * panel_bytes);
+  Buffer buffer(panels * panel_bytes);
   cpu::PackQuantPanels({&view, 1}, 0, kDistinct, buffer.data());
-  for (auto panel = static_cast<std::size_t>(kDistinct); panel < static_cast<std::size_t>(panels);
-       ++panel) {
+  for (std::size_t panel = kDistinct; panel < Size(panels); ++panel) {
     std::memcpy(buffer.data() + panel * panel_bytes,
                 buffer.data() + panel % kDistinct * panel_bytes, panel_bytes);
   }
@@ -77,9 +77,9 @@ class Bench {
         slice_panels_(static_cast<int>(kSliceBytes / panel_bytes_) * pool->size()),
         slices_(static_cast<int>(kBytes / panel_bytes_) / slice_panels_),
         weights_(RandomPanels(format, std::int64_t{slices_} * slice_panels_)),
-        x_(static_cast<std::size_t>(kManyRows) * kInputs),
-        y_(static_cast<std::size_t>(slice_panels_) * slices_ * cpu::kPanel * 16),
-        sinks_(static_cast<std::size_t>(pool->size())) {
+        x_(Size(kManyRows) * kInputs),
+        y_(Size(slice_panels_) * slices_ * cpu::kPanel * 16),
+        sinks_(Size(pool->size())) {
     std::mt19937 generator(1);
     std::normal_distribution<float> normal;
     for (float& value : x_) value = normal(generator);
@@ -142,14 +142,14 @@ class Bench {
     kernels_.product[static_cast<std::size_t>(format_)](
         {weights_.data(), panel_bytes_, x.data(), y_.data(), std::ptrdiff_t{panels} * cpu::kPanel,
          rows, kInputs, panels * cpu::kPanel, begin, end, false,
-         weights_.data() + static_cast<std::size_t>(end) * panel_bytes_});
+         weights_.data() + end * panel_bytes_});
   }
 
   double Read() {
     return Time(NextSlice() * slice_panels_, slice_panels_, [&](int worker, int begin, int end) {
-      const std::size_t bytes = static_cast<std::size_t>(end - begin) * panel_bytes_;
-      sinks_[static_cast<std::size_t>(worker)] += AvailableKernels().back()->read_stream(
-          weights_.data() + static_cast<std::size_t>(begin) * panel_bytes_, bytes / 4096 * 4096);
+      const std::size_t bytes = Size(end - begin) * panel_bytes_;
+      sinks_[worker] += AvailableKernels().back()->read_stream(
+          weights_.data() + begin * panel_bytes_, bytes / 4096 * 4096);
     });
   }
 

@@ -55,8 +55,8 @@ class Context {
                               {.points = taps, .hidden = model->config().hidden}))) {
     for (std::int32_t block = 0; block < kv_.shape.blocks; ++block) blocks_.push_back(block);
     const FeatureSpec& feature = model->config().feature;
-    if (reads_context()) kept_.resize(static_cast<std::size_t>(feature.tap_width()));
-    if (feature.in_rows()) left_.assign(static_cast<std::size_t>(model->config().hidden), 0.5F);
+    if (reads_context()) kept_.resize(feature.tap_width());
+    if (feature.in_rows()) left_.assign(model->config().hidden, 0.5F);
     const int computed = std::min(context, kComputed);
     ForwardBatch batch;
     batch.block_tables.push_back(blocks_.data());
@@ -126,7 +126,7 @@ class Passes {
         .count();
   }
 
-  int rows() const { return static_cast<int>(batch_.rows.size()); }
+  int rows() const { return batch_.rows.size(); }
 
  private:
   Context* context_;
@@ -209,7 +209,7 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
     layer.attention.anchors = sees.anchors;
   }
   if (says > 0 && says < config.vocabulary) {
-    std::vector<Token> tokens(static_cast<std::size_t>(says));
+    std::vector<Token> tokens(says);
     std::iota(tokens.begin(), tokens.end(), 0);
     ReduceHead(tokens, &config, checkpoint.has_value() ? &*checkpoint : nullptr);
   }

@@ -85,8 +85,7 @@ inline constexpr auto kDraftModels = [] {
 
 /// The place of a draft model among kDraftModels.
 constexpr std::size_t DraftIndex(DrafterId draft_model) {
-  return static_cast<std::size_t>(std::ranges::find(kDraftModels, draft_model) -
-                                  kDraftModels.begin());
+  return std::ranges::find(kDraftModels, draft_model) - kDraftModels.begin();
 }
 
 /// A value for each key, which IndexOf gives a place.
@@ -166,7 +165,7 @@ inline constexpr auto kModes = [] {
 
 /// The mode's place in kModes; kModeCount of what is no mode.
 constexpr std::size_t IndexOf(Mode mode) {
-  return static_cast<std::size_t>(std::ranges::find(kModes, mode) - kModes.begin());
+  return std::ranges::find(kModes, mode) - kModes.begin();
 }
 
 /// A value for each mode.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 #include "json/json.h"
 
@@ -37,7 +38,7 @@ class Dumper {
   void NewLine(int depth) {
     if (indent_ < 0) return;
     out_ += '\n';
-    out_.append(static_cast<std::size_t>(indent_ * depth), ' ');
+    out_.append(Size(indent_ * depth), ' ');
   }
 
   const int indent_;  // -1: all on one line.
@@ -55,7 +56,7 @@ void Dumper::WriteFloat(double number) {
   std::array<char, 32> written;
   const auto [end, error] =
       std::to_chars(written.begin(), written.end(), number, std::chars_format::scientific);
-  std::string_view text(written.data(), static_cast<std::size_t>(end - written.data()));
+  std::string_view text(written.data(), end - written.data());
   if (text.starts_with('-')) {
     out_ += '-';
     text.remove_prefix(1);
@@ -66,21 +67,21 @@ void Dumper::WriteFloat(double number) {
   std::from_chars(power.data(), power.data() + power.size(), exponent);
   std::string digits(1, text[0]);
   if (mark > 2) digits += text.substr(2, mark - 2);
-  const int count = static_cast<int>(digits.size());
+  const int count = digits.size();
   const int point = exponent + 1;  // Digits before it.
   constexpr int kMostDigits = 15;
   constexpr int kMostZeros = 4;
   if (count <= point && point <= kMostDigits) {
     out_ += digits;
-    out_.append(static_cast<std::size_t>(point - count), '0');
+    out_.append(point - count, '0');
     out_ += ".0";
   } else if (0 < point && point <= kMostDigits) {
-    out_ += digits.substr(0, static_cast<std::size_t>(point));
+    out_ += digits.substr(0, point);
     out_ += '.';
-    out_ += digits.substr(static_cast<std::size_t>(point));
+    out_ += digits.substr(point);
   } else if (-kMostZeros < point && point <= 0) {
     out_ += "0.";
-    out_.append(static_cast<std::size_t>(-point), '0');
+    out_.append(-point, '0');
     out_ += digits;
   } else {
     out_ += digits[0];

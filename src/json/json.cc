@@ -170,9 +170,9 @@ std::int64_t Json::AsInteger() const {
     case Kind::kInteger:
       return data_.integer;
     case Kind::kUnsigned:
-      return static_cast<std::int64_t>(data_.whole);
+      return data_.whole;
     case Kind::kFloat:
-      return static_cast<std::int64_t>(data_.number);
+      return data_.number;
     default:
       Refuse("a number");
   }
@@ -322,7 +322,7 @@ std::size_t Json::erase(std::string_view name) {
   return 1;
 }
 
-void Json::erase(std::size_t index) { erase(begin() + static_cast<std::ptrdiff_t>(index)); }
+void Json::erase(std::size_t index) { erase(begin() + index); }
 
 Json::iterator Json::erase(const_iterator at) {
   const std::ptrdiff_t place = at - begin();
@@ -347,7 +347,7 @@ Json::iterator Json::begin() {
   return iterator(is_null() ? nullptr : this);  // A value that has no others is its only element.
 }
 
-Json::iterator Json::end() { return begin() + static_cast<std::ptrdiff_t>(size()); }
+Json::iterator Json::end() { return begin() + size(); }
 
 const Json* Json::Find(std::string_view pointer) const {
   const Json* at = this;

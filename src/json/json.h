@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 
 /// A JSON value: null, a boolean, a number (whole and signed, whole and unsigned, or with a
@@ -156,11 +158,11 @@ class Json {
   // Elements of an array. Those that change it make an array of null.
   template <std::integral T>
   const Json& operator[](T index) const {
-    return At(static_cast<std::size_t>(index));
+    return At(Size(index));
   }
   template <std::integral T>
   Json& operator[](T index) {
-    return At(static_cast<std::size_t>(index));
+    return At(Size(index));
   }
   const Json& at(std::integral auto index) const { return (*this)[index]; }
   Json& at(std::integral auto index) { return (*this)[index]; }

@@ -179,7 +179,7 @@ int JsonObject::AsInteger(std::string_view name, const Json& json, int low, int 
   if (json.is_number_integer()) {
     const bool huge = json.is_number_unsigned() && json.get<std::uint64_t>() > INT32_MAX;
     const std::int64_t value = huge ? INT64_MAX : json.get<std::int64_t>();
-    if (value >= low && value <= high) return static_cast<int>(value);
+    if (value >= low && value <= high) return value;
   }
   RefuseValue(name, json, fmt::format("{} from {} to {}", integer_, low, high));
   return low;

@@ -17,7 +17,7 @@ Adapter RandomAdapter(const ModelConfig& config, int rank, std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto numbers = [&random](std::int64_t count, double size) {
     std::normal_distribution<float> normal(0, static_cast<float>(size));
-    std::vector<float> values(static_cast<std::size_t>(count));
+    std::vector<float> values(count);
     for (float& value : values) value = normal(random);
     return values;
   };

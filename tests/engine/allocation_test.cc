@@ -122,7 +122,7 @@ TEST(TextsInFlight, NothingIsAllocatedForTextsAsLongAsThoseBefore) {
 
 TEST(JudgedAllocations, NoneInSteadyState) {
   const TemporaryFolder folder;
-  const auto hidden = static_cast<std::size_t>(BundledTarget()->model->config().hidden);
+  const std::size_t hidden = BundledTarget()->model->config().hidden;
   WriteJudge(folder.path(), std::vector<float>(hidden, 0.1F), 0);
   const LossyRule rule{.kind = Lossy::kJudge, .judge = folder.path().string()};
   ExpectNoneInSteadyState({.mode = Mode::kSd, .batch = 2, .lossy = rule}, BundledDraft());

@@ -341,7 +341,7 @@ TEST(Constraint, NobodyWaitsForAnothersMasks) {
     ASSERT_TRUE((*engine)->Step());
     ++steps;
   }
-  const auto tokens = static_cast<int>(collector.outputs[other].tokens.size());
+  const int tokens = collector.outputs[other].tokens.size();
   EXPECT_LE(steps, tokens + 2);  // Every step after its prompt's gives it a token,
   EXPECT_LT(collector.outputs[costly].tokens.size(), tokens / 2);  // while these take several.
   (*engine)->RunUntilIdle();

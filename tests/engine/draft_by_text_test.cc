@@ -125,11 +125,10 @@ TEST(DraftByText, TheDraftHasReadTheTextAsItIs) {
       const std::vector<Token> guess = propose(*lived, text);
       EXPECT_EQ(guess, propose(*make(), text)) << round;
       EXPECT_LE(guess.size(), 5U);
-      proposed += static_cast<int>(guess.size());
+      proposed += guess.size();
       // Some of it comes true, then something else: any token, also of bytes.
       const std::size_t right = random() % 4;
-      text.insert(text.end(), guess.begin(),
-                  guess.begin() + static_cast<std::ptrdiff_t>(std::min(right, guess.size())));
+      text.insert(text.end(), guess.begin(), guess.begin() + std::min(right, guess.size()));
       text.push_back(static_cast<Token>(5 + random() % (DraftVariant::kAll - 5)));
     }
     EXPECT_GT(proposed, 40);

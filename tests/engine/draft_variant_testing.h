@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/files/temporary_testing.h"
+#include "base/numbers/integers.h"
 #include "core/model/model_testing.h"
 #include "core/weights/weights_testing.h"
 #include "json/json.h"
@@ -79,7 +80,7 @@ class DraftVariant {
       std::size_t length = 0;
       for (int shift = 0;; shift += 7) {
         const auto byte = static_cast<unsigned char>(file[end++]);
-        length |= static_cast<std::size_t>(byte & 0x7FU) << shift;
+        length |= Size(byte & 0x7FU) << shift;
         if (byte < 0x80) break;
       }
       const std::string field = file.substr(at, end + length - at);
@@ -92,8 +93,7 @@ class DraftVariant {
     }
     std::string out;
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
-      out += tokens_[i] == kForeign ? ForeignPiece(i)
-                                    : pieces.at(static_cast<std::size_t>(tokens_[i]));
+      out += tokens_[i] == kForeign ? ForeignPiece(i) : pieces.at(Size(tokens_[i]));
     }
     folder_.Write("tokenizer.model", out + rest);
   }
@@ -123,7 +123,7 @@ class DraftVariant {
         const std::size_t row = all.size() / kAll;
         for (const Token token : tokens_) {
           // Foreign words seem likely to the model.
-          bytes += all.substr(row * static_cast<std::size_t>(token == kForeign ? 300 : token), row);
+          bytes += all.substr(row * Size(token == kForeign ? 300 : token), row);
         }
         shape[0] = tokens_.size();
       }
@@ -157,7 +157,7 @@ inline std::vector<std::vector<Token>> GeneratedStories(Mode mode, const EngineC
 /// The logits of all positions of the first story's prompt.
 inline std::vector<float> StoryLogits(const LoadedModel& loaded) {
   const std::vector<Token> prompt = StoryPrompts()[0];
-  SequenceRunner runner(loaded.model.get(), static_cast<int>(prompt.size()));
+  SequenceRunner runner(loaded.model.get(), Int(prompt.size()));
   const float* logits = runner.Append(prompt);
   return {logits, logits + prompt.size() * DraftVariant::kAll};
 }

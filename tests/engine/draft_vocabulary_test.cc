@@ -211,7 +211,7 @@ TEST(DraftVocabulary, SizesOfOutputsMayDifferAlone) {
   const std::vector<Token>& said = fitted->translation->said;
   ASSERT_EQ(said.size(), DraftVariant::kAll + 64U);
   for (Token token = 0; token < std::ssize(said); ++token) {
-    EXPECT_EQ(said[static_cast<std::size_t>(token)], token < DraftVariant::kAll ? token : -1);
+    EXPECT_EQ(said[token], token < DraftVariant::kAll ? token : -1);
   }
 }
 

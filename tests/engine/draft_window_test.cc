@@ -57,7 +57,7 @@ class MaskedDraft {
   /// Logits of every position.
   std::vector<float> Logits(const std::vector<Token>& tokens, const DraftWindow& window) {
     const std::vector<float> table = Tensor("model.embed_tokens.weight");
-    const auto hidden = static_cast<std::size_t>(config_.hidden);
+    const std::size_t hidden = config_.hidden;
     Rows x;
     for (const Token token : tokens) {
       const auto row = table.begin() + std::int64_t{token} * config_.hidden;
@@ -81,7 +81,7 @@ class MaskedDraft {
 
   std::vector<float> Tensor(const std::string& name) const {
     const TensorView& view = files_.tensors.at(name);
-    std::vector<float> values(static_cast<std::size_t>(view.elements()));
+    std::vector<float> values(view.elements());
     LoadElements(view, 0, view.elements(), values.data());
     return values;
   }
@@ -129,7 +129,7 @@ class MaskedDraft {
 
   Rows Attended(const std::string& name, const DraftWindow& window, const Rows& x) const {
     const AttentionSpec& spec = config_.layers[0].attention;
-    const auto dim = static_cast<std::size_t>(spec.head_dim);
+    const std::size_t dim = spec.head_dim;
     Rows q = Product(name + "q_proj", x);
     Rows k = Product(name + "k_proj", x);
     const Rows v = Product(name + "v_proj", x);
@@ -141,13 +141,13 @@ class MaskedDraft {
     for (std::size_t row = 0; row < x.size(); ++row) {
       Row& sum = out.emplace_back(q[row].size());
       for (std::size_t head = 0; head < q[row].size(); head += dim) {
-        const auto group = static_cast<std::size_t>(spec.heads / spec.kv_heads);
+        const std::size_t group = spec.heads / spec.kv_heads;
         const std::size_t kept = head / dim / group * dim;
         double total = 0;
         for (std::size_t p = 0; p <= row; ++p) {
           // The mask.
           if (std::cmp_greater_equal(p, window.anchors) &&
-              std::cmp_less_equal(p + static_cast<std::size_t>(window.positions), row)) {
+              std::cmp_less_equal(p + window.positions, row)) {
             continue;
           }
           double score = 0;
@@ -198,7 +198,7 @@ std::vector<std::vector<Token>> Stories(int tokens) {
                              {.max_tokens = tokens, .ignore_eos = true});
   for (std::size_t i = 0; i < stories.size(); ++i) {
     stories[i].insert(stories[i].end(), more[i].tokens.begin(), more[i].tokens.end());
-    stories[i].resize(static_cast<std::size_t>(tokens));
+    stories[i].resize(tokens);
   }
   return stories;
 }

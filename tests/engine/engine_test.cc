@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/numbers/integers.h"
 #include "tests/engine/engine_testing.h"
 
 namespace foretoken {
@@ -79,8 +80,8 @@ TEST(Engine, LimitsHoldToTheToken) {
       const auto prompts = StoryPrompts();
       const auto outputs = Generate(*engine, prompts, {}, stop);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
-        const int room = 64 - static_cast<int>(prompts[i].size());
-        EXPECT_EQ(static_cast<int>(outputs[i].tokens.size()), std::min(limit, room));
+        const int room = 64 - Int(prompts[i].size());
+        EXPECT_EQ(std::ssize(outputs[i].tokens), std::min(limit, room));
         EXPECT_EQ(outputs[i].reason,
                   limit <= room ? FinishReason::kMaxTokens : FinishReason::kContextFull);
       }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files/temporary_testing.h"
+#include "base/numbers/integers.h"
 #include "core/weights/weights_testing.h"
 #include "tests/engine/engine_testing.h"
 
@@ -67,13 +68,12 @@ class ExpertsFolder {
 
   void Tensor(const std::string& name, const std::vector<std::int64_t>& shape, float deviation) {
     std::normal_distribution<float> normal(0, deviation);
-    std::vector<float> values(static_cast<std::size_t>(shape[0] * shape[1]));
+    std::vector<float> values(Size(shape[0] * shape[1]));
     for (float& value : values) value = normal(random_);
     weights_.Add(name, WeightFormat::kBF16, shape, values);
   }
   void Gain(const std::string& name, std::int64_t width) {
-    weights_.Add(name, WeightFormat::kBF16, {width},
-                 std::vector<float>(static_cast<std::size_t>(width), 1.0F));
+    weights_.Add(name, WeightFormat::kBF16, {width}, std::vector<float>(width, 1.0F));
   }
   void Mlp(const std::string& at, std::int64_t width) {
     Tensor(at + "gate_proj.weight", {width, kHidden}, 0.2F);

@@ -16,7 +16,7 @@ class JudgeTest : public testing::Test {
  protected:
   // A head that says the same of every token.
   LossyRule Rule(float logit, float approval = 0.5F) {
-    const auto hidden = static_cast<std::size_t>(BundledTarget()->model->config().hidden);
+    const std::size_t hidden = BundledTarget()->model->config().hidden;
     WriteJudge(folder_.path(), std::vector<float>(hidden), logit);
     return {.kind = Lossy::kJudge, .judge = folder_.path().string(), .approval = approval};
   }

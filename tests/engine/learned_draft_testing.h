@@ -155,7 +155,7 @@ inline ModelConfig ShapeOf(const Kind& kind) {
   shape.parallel = kind.parallel;
   shape.markov = kind.markov;
   if (shape.feature.join == FeatureSpec::Join::kLayerHeads) {
-    shape.layers.assign(static_cast<std::size_t>(shape.parallel.block), shape.layers.front());
+    shape.layers.assign(shape.parallel.block, shape.layers.front());
   }
   if (shape.feature.has_heads() && !shape.feature.output_norm) shape.layers.clear();
   for (LayerSpec& layer : shape.layers) {

@@ -1,6 +1,7 @@
 // The speculator alone with drafts that are trained to draft: what it prepares, round by round,
 // against what is worked out afresh.
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "core/draft/model/draft_model.h"
 #include "tests/engine/learned_draft_testing.h"
@@ -91,11 +92,11 @@ class LearnedSpeculator : public LearnedDraft {
     RowPlacer placer = draft.PlacerFor(trunk.kv);
     trunk.AppendCommittedRows(kContext, &placer, &draft.batch);
     const std::size_t first = draft.batch.rows.size();
-    const int known = static_cast<int>(path.size());
+    const int known = path.size();
     trunk.AppendMaskRows(count, &placer, &draft.batch);
     for (int row = 0; row < GetParam().parallel.block; ++row) {
-      ForwardRow& each = draft.batch.rows[first + static_cast<std::size_t>(row)];
-      if (row > 0 && row <= known) each.token = path[static_cast<std::size_t>(row - 1)];
+      ForwardRow& each = draft.batch.rows[first + Size(row)];
+      if (row > 0 && row <= known) each.token = path[row - 1];
       each.wants_logits = GetParam().parallel.Says(row, count, known);
     }
     const Logits logits = draft.model->Forward(draft.batch, draft.kv.store());
@@ -199,7 +200,7 @@ TEST_P(LearnedSpeculator, PreparesWhatFollowsFromTrueFeaturesAndItsOwnStates) {
     for (int node = 1; follow && node <= proposal.size(); ++node) {
       CheckAt(node, proposal);
     }
-    const int node = std::min(round % 3, static_cast<int>(proposal.size()));
+    const int node = std::min(round % 3, Int(proposal.size()));
     const CacheAnswer taken = PreparedAt(node).front();
     std::vector<Token> emitted;
     for (const Token token : PathTokens(proposal, node)) emitted.push_back(token);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/draft/latest_occurrence.h"
 #include "core/draft/protocol/copy_cursor.h"
 #include "core/draft/registry.h"
@@ -29,9 +30,8 @@ Token TokenOf(std::string_view word) {
 }
 
 DrafterParts Parts() {
-  return {.vocabulary = static_cast<int>(kWords.size()), .bytes_of = [](Token token) {
-            return std::string_view(kWords[static_cast<std::size_t>(token)]);
-          }};
+  return {.vocabulary = Int(kWords.size()),
+          .bytes_of = [](Token token) { return std::string_view(kWords[token]); }};
 }
 
 // What `drafter` proposes behind `tokens`.
@@ -68,13 +68,13 @@ class Protocol : public testing::Test {
   std::string FirstBranch() const {
     std::string text;
     for (int node = proposal_.FirstChild(0); node != 0; node = proposal_.FirstChild(node)) {
-      text += kWords[static_cast<std::size_t>(proposal_.tokens[node - 1])];
+      text += kWords[proposal_.tokens[node - 1]];
     }
     return text;
   }
 
   const std::unique_ptr<Drafter> drafter_ = MakeDrafter(DrafterId::kProtocol, Parts());
-  TokenHistory history_{static_cast<int>(kWords.size())};
+  TokenHistory history_{Int(kWords.size())};
   Proposal proposal_;
 };
 

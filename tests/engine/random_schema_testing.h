@@ -28,7 +28,7 @@ class RandomSchema {
   }
 
  private:
-  int Below(int n) { return static_cast<int>(random_() % n); }
+  int Below(int n) { return random_() % n; }
 
   Json Value(int depth) {
     if (depth > 0) {

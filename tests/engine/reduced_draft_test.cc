@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/files/temporary_testing.h"
+#include "base/numbers/integers.h"
 #include "core/model/model_testing.h"
 #include "door/assembly/fit_draft.h"
 #include "tests/engine/draft_variant_testing.h"
@@ -26,7 +27,7 @@ class Ranked {
   Ranked() {
     std::vector<std::uint64_t> counts(kAll);
     const auto count = [&](std::span<const Token> tokens) {
-      for (const Token token : tokens) ++counts[static_cast<std::size_t>(token)];
+      for (const Token token : tokens) ++counts[token];
     };
     for (const auto& tokens : GeneratedStories(Mode::kAr, {}, {}, {})) count(tokens);
     for (const auto& tokens : StoryPrompts()) count(tokens);
@@ -41,13 +42,13 @@ class Ranked {
   std::vector<bool> Said(int most) const {
     std::vector<bool> said(kAll);
     for (int i = 0; i < most; ++i) {
-      said[static_cast<std::size_t>(ranking_.entries.at(static_cast<std::size_t>(i)).token)] = true;
+      said[ranking_.entries.at(Size(i)).token] = true;
     }
     for (const Token token : BundledTarget()->model->config().eos) {
-      said[static_cast<std::size_t>(token)] = true;
+      said[token] = true;
     }
     for (const Token token : BundledTarget()->tokenizer->eos()) {
-      said[static_cast<std::size_t>(token)] = true;
+      said[token] = true;
     }
     return said;
   }
@@ -175,7 +176,7 @@ TEST(ReducedDraft, OfRandomWeightsTheLowestIdsAreTheMostFrequent) {
   EXPECT_EQ(fitted->config.embeddings(), target.vocabulary);
   EXPECT_EQ(fitted->translation->said[999], 999);
   EXPECT_EQ(fitted->translation->said[1000], -1);
-  EXPECT_EQ(static_cast<int>(fitted->translation->said.size()), target.vocabulary);
+  EXPECT_EQ(std::ssize(fitted->translation->said), target.vocabulary);
 }
 
 TEST(ReducedDraft, WhatDoesNotGoTogetherIsRefused) {

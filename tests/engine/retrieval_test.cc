@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/files/temporary_testing.h"
+#include "base/numbers/integers.h"
 #include "core/datastore/datastore_tenant.h"
 #include "tests/engine/engine_testing.h"
 
@@ -25,7 +26,7 @@ class LiveDatastore : public testing::Test {
   // Notes the largest proposal too.
   struct Rounds : Collector {
     void OnRound(SequenceId /*sequence*/, const RoundRecord& round) override {
-      largest = std::max(largest, static_cast<int>(round.proposed.size()));
+      largest = std::max(largest, Int(round.proposed.size()));
     }
     int largest = 0;
   };

@@ -26,7 +26,7 @@ class CountingModel final : public Model {
   void Reserve(std::size_t most, std::size_t wanted) override { model_->Reserve(most, wanted); }
   using Model::Forward;
   Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) override {
-    rows += static_cast<int>(batch.rows.size());
+    rows += batch.rows.size();
     return model_->Forward(batch, kv, interrupt);
   }
   const float* states() const override { return model_->states(); }

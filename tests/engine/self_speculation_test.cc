@@ -94,7 +94,7 @@ class TargetVariant {
 };
 
 std::vector<int> FirstLayers(int count) {
-  std::vector<int> layers(static_cast<std::size_t>(count));
+  std::vector<int> layers(count);
   std::iota(layers.begin(), layers.end(), 0);
   return layers;
 }

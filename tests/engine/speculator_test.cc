@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "core/draft/registry.h"
 #include "core/speculation/presets.h"
@@ -316,7 +317,7 @@ TEST_P(SpeculatorTest, PresetsPrepareWhatTheySay) {
     const auto prepared_at = [&](int node) {
       client_->Poll();
       client_->PreparedAt(sequence, node, &bonuses);
-      return static_cast<int>(bonuses.size());
+      return Int(bonuses.size());
     };
     const std::int64_t deadline = NowNs() + 20'000'000'000;
     const auto complete = [&] {

@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (adapter->layers.size() != 2) std::abort();
   for (const auto& layer : adapter->layers) {
     for (std::size_t i = 0; i < foretoken::kAdaptedMatrices; ++i) {
-      const auto rank = static_cast<std::size_t>(layer[i].rank);
+      const std::size_t rank = layer[i].rank;
       if (layer[i].down.size() != rank * kInputs[i]) std::abort();
       if (layer[i].up.size() != rank * kOutputs[i]) std::abort();
     }

@@ -34,15 +34,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         attention.rope >= std::ssize(config->ropes)) {
       std::abort();
     }
-    if (attention.rope >= 0 && config->ropes[static_cast<std::size_t>(attention.rope)].dims >
-                                   attention.head_dim - attention.latent.kv_rank) {
+    if (attention.rope >= 0 &&
+        config->ropes[attention.rope].dims > attention.head_dim - attention.latent.kv_rank) {
       std::abort();
     }
     if (attention.kv_from >= &layer - config->layers.data()) std::abort();
     if (attention.kv_from < 0) continue;
     // What is read is as wide as what reads it.
-    const foretoken::AttentionSpec& source =
-        config->layers[static_cast<std::size_t>(attention.kv_from)].attention;
+    const foretoken::AttentionSpec& source = config->layers[attention.kv_from].attention;
     if (source.kv_from >= 0 || source.head_dim != attention.head_dim ||
         source.kv_heads != attention.kv_heads) {
       std::abort();

@@ -43,10 +43,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> file;
   file.reserve(8 + rest.size());
   for (int i = 0; i < 8; ++i) file.push_back(static_cast<std::byte>(header_bytes >> (8 * i)));
-  file.insert(file.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(header_bytes));
+  file.insert(file.end(), rest.begin(), rest.begin() + header_bytes);
   if (end != nullptr) {
-    file.insert(file.end(), rest.begin() + static_cast<std::ptrdiff_t>(header_bytes) + 1,
-                rest.end());
+    file.insert(file.end(), rest.begin() + header_bytes + 1, rest.end());
   }
   ParseAndTouch(file);
   return 0;

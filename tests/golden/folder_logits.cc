@@ -34,8 +34,7 @@ Result<std::vector<float>> LogitsOf(const std::string& folder, int context,
   const auto model = weights->MakeModel(backend.get());
   foretoken::SequenceRunner runner(model.get(), static_cast<int>(tokens.size()));
   const float* logits = runner.Append(tokens);
-  return std::vector<float>(logits,
-                            logits + tokens.size() * static_cast<std::size_t>(config.vocabulary));
+  return std::vector<float>(logits, logits + tokens.size() * config.vocabulary);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   const bool to = std::string_view(argv[1]) == "to";
   const std::int64_t count = std::atoll(argv[3]) * foretoken::InfoOf(*format).block_elements;
   std::vector<std::byte> data(foretoken::FormatBytes(*format, count));
-  std::vector<float> elements(static_cast<std::size_t>(count));
+  std::vector<float> elements(count);
   const auto of = [&](bool blocks) {
     return blocks ? std::as_writable_bytes(std::span(data))
                   : std::as_writable_bytes(std::span(elements));

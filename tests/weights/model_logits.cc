@@ -33,7 +33,7 @@ foretoken::Status Write(const char* path, std::string_view weight_type, std::str
   const auto model = weights->MakeModel(backend.get(), adapters);
   foretoken::SequenceRunner runner(model.get(), static_cast<int>(tokens.size()),
                                    {.index = adapter.empty() ? -1 : 0});
-  const std::size_t count = tokens.size() * static_cast<std::size_t>(config.vocabulary);
+  const std::size_t count = tokens.size() * config.vocabulary;
   if (std::fwrite(runner.Append(tokens), sizeof(float), count, stdout) != count) {
     return foretoken::InvalidInput("cannot write to standard output");
   }

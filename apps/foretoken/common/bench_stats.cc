@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/numbers/integers.h"
 #include "base/numbers/philox.h"
 
 namespace foretoken {
@@ -24,7 +25,7 @@ double Quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   const double rank = q * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(rank);
+  const std::size_t below = rank;
   const std::size_t above = std::min(below + 1, values.size() - 1);
   return values[below] + (rank - static_cast<double>(below)) * (values[above] - values[below]);
 }
@@ -50,7 +51,7 @@ void AppendGaps(const Generation& generation, std::vector<double>* of_tokens,
     const Generation::Burst& burst = generation.bursts[i];
     const auto gap = static_cast<double>(burst.time_ns - generation.bursts[i - 1].time_ns);
     of_bursts->push_back(gap);
-    of_tokens->insert(of_tokens->end(), static_cast<std::size_t>(burst.tokens), gap / burst.tokens);
+    of_tokens->insert(of_tokens->end(), Size(burst.tokens), gap / burst.tokens);
   }
 }
 

@@ -121,7 +121,7 @@ Result<EncodedSet> EncodeSet(const Tokenizer& tokenizer, const PromptSet& set,
     if (options.limit && std::ssize(encoded.prompts) == *options.limit) break;
     FT_ASSIGN_OR_RETURN(std::vector<Token> tokens,
                         EncodePrompt(tokenizer, set.prompts[i], encoded.chat));
-    if (static_cast<int>(tokens.size()) + max_tokens > context) {
+    if (std::ssize(tokens) + max_tokens > context) {
       ++encoded.too_long;
     } else {
       encoded.prompts.push_back(std::move(tokens));
@@ -141,7 +141,7 @@ EncodedSet RandomSet(int vocabulary, int length, int count, std::uint64_t seed) 
   EncodedSet set;
   set.name = "random tokens";
   for (int i = 0; i < count; ++i) {
-    std::vector<Token> tokens(static_cast<std::size_t>(length));
+    std::vector<Token> tokens(length);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
       const double u =
           UnitInterval(PhiloxDraw(seed, t, static_cast<std::uint32_t>(i), NoisePurpose::kScript));

@@ -56,9 +56,8 @@ std::string Painter::Legend() const {
 }
 
 std::size_t DisplayWidth(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
 std::string TextTable::Render(int indent) const {
@@ -71,7 +70,7 @@ std::string TextTable::Render(int indent) const {
   }
   std::string text;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
-    std::string line(static_cast<std::size_t>(indent), ' ');
+    std::string line(indent, ' ');
     for (std::size_t i = 0; i < rows_[r].size(); ++i) {
       const std::string padding(widths[i] - DisplayWidth(rows_[r][i]), ' ');
       line += i == 0 ? rows_[r][i] + padding : "  " + padding + rows_[r][i];
@@ -81,8 +80,7 @@ std::string TextTable::Render(int indent) const {
     if (r == 0) {
       std::size_t total = 0;
       for (const std::size_t width : widths) total += width + 2;
-      text +=
-          std::string(static_cast<std::size_t>(indent), ' ') + std::string(total - 2, '-') + "\n";
+      text += std::string(indent, ' ') + std::string(total - 2, '-') + "\n";
     }
   }
   return text;
@@ -103,8 +101,8 @@ void ProgressBar::Advance(std::int64_t by) {
 }
 
 void ProgressBar::Show(std::size_t done, std::size_t total) {
-  done_ = static_cast<std::int64_t>(done);
-  total_ = static_cast<std::int64_t>(total);
+  done_ = done;
+  total_ = total;
   Draw();
 }
 
@@ -120,7 +118,7 @@ void ProgressBar::Draw() {
     fmt::print(stderr, "{}{} ...", kEraseLine, label_);
   } else {
     const double share = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
-    const int filled = static_cast<int>(share * kBarWidth);
+    const int filled = share * kBarWidth;
     fmt::print(stderr, "{}[{}{}] {:3.0f}%  {}", kEraseLine, std::string(filled, '#'),
                std::string(kBarWidth - filled, '.'), share * 100, label_);
   }

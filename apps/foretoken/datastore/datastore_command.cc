@@ -14,6 +14,7 @@
 #include "apps/foretoken/datastore/opened_datastore.h"
 #include "apps/foretoken/options/options.h"
 #include "base/files/replace_file.h"
+#include "base/numbers/integers.h"
 #include "core/draft/retrieval/retriever.h"
 #include "json/json.h"
 #include "text/tokenizer/pair/token_ranking.h"
@@ -33,7 +34,7 @@ Result<int> RunBuild(DatastoreCommandOptions options) {
     std::error_code error;
     const auto size = fs::file_size(file, error);
     if (error) return Invalid("{}: cannot be read: {}", file, error.message());
-    bytes += static_cast<std::int64_t>(size);
+    bytes += size;
   }
   FT_ASSIGN_OR_RETURN(const auto datastore, Datastore::Open(directory, store_options));
 
@@ -107,7 +108,7 @@ Result<int> RunQuery(DatastoreCommandOptions options) {
   if (context.empty()) return InvalidInput("there is nothing to look for in an empty text");
 
   SegmentSearch search;
-  const int longest = static_cast<int>(std::min<std::size_t>(4, context.size()));
+  const int longest = std::min<std::size_t>(4, context.size());
   search.Find(snapshot->segments, context, longest);
   for (int length = longest; length >= 1; --length) {
     std::uint64_t found = 0;
@@ -119,11 +120,11 @@ Result<int> RunQuery(DatastoreCommandOptions options) {
   Retriever retriever;
   Proposal proposal;
   retriever.Propose(nullptr, snapshot->segments, context, options.speculation_length, &proposal);
-  std::vector<std::string> lines(static_cast<std::size_t>(proposal.size()) + 1);
+  std::vector<std::string> lines(Size(proposal.size()) + 1);
   for (int i = 0; i < proposal.size(); ++i) {
     // A node follows its parent, so the parent's path is there already.
-    auto& line = lines[static_cast<std::size_t>(i) + 1];
-    line = lines[static_cast<std::size_t>(proposal.parents[i])] +
+    auto& line = lines[i + 1];
+    line = lines[proposal.parents[i]] +
            Json(std::string(tokenizer->TokenBytes(proposal.tokens[i]))).dump();
     fmt::print("{:>3}  {}\n", i + 1, line);
     line += ' ';
@@ -160,13 +161,13 @@ Result<int> RunRank(DatastoreCommandOptions options) {
     options.output = RankingPath(options.directory).string();
   }
   FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(&options));
-  std::vector<std::uint64_t> counts(static_cast<std::size_t>(tokenizer->vocabulary()));
+  std::vector<std::uint64_t> counts(tokenizer->vocabulary());
   const auto count = [&counts](std::span<const Token> document) -> Status {
     for (const Token token : document) {
       if (token < 0 || token >= std::ssize(counts)) {
         return Invalid("token {} is none of the model's {}", token, counts.size());
       }
-      ++counts[static_cast<std::size_t>(token)];
+      ++counts[token];
     }
     return {};
   };
@@ -203,13 +204,12 @@ Result<int> RunReplay(DatastoreCommandOptions options) {
                       directory->Tenant(shared_only ? DatastoreFolder::kDefault
                                                     : std::string_view(options.name_space)));
   std::vector<std::vector<Token>> streams;
-  const auto prompt = static_cast<std::size_t>(options.prompt_tokens);
+  const std::size_t prompt = options.prompt_tokens;
   for (const std::string& file : options.files) {
     FT_RETURN_IF_ERROR(ReadDocuments(
         file, *tokenizer, options.Threads(),
         [&](std::vector<Token> tokens) -> Status {
-          const bool wanted =
-              options.limit == 0 || streams.size() < static_cast<std::size_t>(options.limit);
+          const bool wanted = options.limit == 0 || streams.size() < Size(options.limit);
           if (wanted && tokens.size() > prompt) streams.push_back(std::move(tokens));
           return {};
         },

@@ -97,9 +97,9 @@ Result<int> RunExpire(const DatastoreCommandOptions& options) {
     return InvalidInput("what is to go? say --older-than DAYS or --keep-tokens N, or both");
   }
   FT_ASSIGN_OR_RETURN(auto datastore, OpenToRemove(options, nullptr));
-  const int today = static_cast<int>(
+  const int today =
       std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()).time_since_epoch() /
-      std::chrono::days(1));
+      std::chrono::days(1);
   // From each document on, the newest included.
   std::uint64_t left = datastore->snapshot()->tokens();
   return RemoveAndTell(std::move(datastore), "dropped", [&](const StoredDocument& document) {

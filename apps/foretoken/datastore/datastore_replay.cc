@@ -91,8 +91,8 @@ Json ReplayOne(const Source& source, DatastoreTenant* tenant, int speculation_le
       });
       const std::size_t tokens_of_step = std::min(right + 1, tokens.size() - known);
       ++steps;
-      accepted += static_cast<std::int64_t>(right);
-      emitted += static_cast<std::int64_t>(tokens_of_step);
+      accepted += right;
+      emitted += tokens_of_step;
       known += tokens_of_step;
     }
     drafter->Forget(context.sequence++);

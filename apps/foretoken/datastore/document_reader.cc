@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/files/mapped_file.h"
+#include "base/numbers/integers.h"
 #include "base/threads/run_threads.h"
 #include "json/json.h"
 
@@ -116,7 +117,7 @@ Status ReadDocuments(const std::string& path, const Tokenizer& tokenizer, int th
     return Documents{tokenizer.Encode(pieces[i], /*add_bos=*/false, /*parse_special=*/false)};
   };
 
-  const std::size_t batch = kPiecesPerThread * static_cast<std::size_t>(threads);
+  const std::size_t batch = kPiecesPerThread * Size(threads);
   for (std::size_t begin = 0; begin < pieces.size(); begin += batch) {
     const std::size_t count = std::min(batch, pieces.size() - begin);
     std::vector<std::optional<Result<Documents>>> encoded(count);
@@ -128,7 +129,7 @@ Status ReadDocuments(const std::string& path, const Tokenizer& tokenizer, int th
     for (std::size_t i = 0; i < count; ++i) {
       if (!encoded[i]->ok()) return encoded[i]->error();
       for (auto& document : **encoded[i]) FT_RETURN_IF_ERROR(take(std::move(document)));
-      bytes += static_cast<std::int64_t>(pieces[begin + i].size());
+      bytes += pieces[begin + i].size();
     }
     advance(bytes);
   }

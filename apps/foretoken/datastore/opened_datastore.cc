@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/numbers/integers.h"
 #include "base/threads/cores.h"
 
 namespace foretoken {
@@ -19,7 +20,7 @@ Error NoDatastore(const std::string& directory) {
 }  // namespace
 
 int DatastoreCommandOptions::Threads() const {
-  return threads > 0 ? threads : static_cast<int>(AvailableCores().size());
+  return threads > 0 ? threads : Int(AvailableCores().size());
 }
 
 Result<std::unique_ptr<Tokenizer>> LoadTokenizer(DatastoreCommandOptions* options) {

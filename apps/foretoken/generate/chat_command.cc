@@ -160,7 +160,7 @@ Result<std::vector<Token>> Chat::EncodeFitting() {
                          .variables = options_.chat_template.variables,
                          .now = LocalTime()};
     FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, target_.tokenizer()->EncodeChat(chat));
-    if (static_cast<int>(tokens.size()) + reserve <= context_ || messages.size() < 3) {
+    if (std::ssize(tokens) + reserve <= context_ || messages.size() < 3) {
       if (dropped) {
         Say(fmt::format("[the context of {} tokens is full: the oldest turns were dropped]",
                         context_));

@@ -116,7 +116,7 @@ LineReader::Read LineReader::Edited(std::string* line) {
   const char* text = el_gets(editor_.get(), &length);
   if (Interrupted()) return Read::kInterrupted;
   if (text == nullptr || length <= 0) return Read::kEnd;
-  line->assign(text, static_cast<std::size_t>(length));
+  line->assign(text, length);
   HistEvent event = {};
   if (line->find_first_not_of(" \n") != std::string::npos) {
     history(history_.get(), &event, H_ENTER, text);

@@ -13,6 +13,7 @@
 #include "apps/foretoken/options/options.h"
 #include "base/files/read_text.h"
 #include "base/files/replace_file.h"
+#include "base/numbers/integers.h"
 #include "foretoken/receipt.h"
 #include "json/json.h"
 
@@ -135,10 +136,10 @@ Result<int> RunOnce(RunOptions options) {
   request.continues_text = !options.chat;
   request.datastore = decoding.datastore.tenant;
   FT_ASSIGN_OR_RETURN(request.adapter, TheAdapter(target));
-  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.model, target,
-                                                       static_cast<int>(request.prompt.size()) +
-                                                           request.stop.max_tokens +
-                                                           options.speculation.MostLookahead()));
+  FT_ASSIGN_OR_RETURN(const int context,
+                      ChooseContext(options.model, target,
+                                    Int(request.prompt.size()) + request.stop.max_tokens +
+                                        options.speculation.MostLookahead()));
   FT_RETURN_IF_ERROR(CheckPromptFits(request.prompt.size(), context));
   FT_ASSIGN_OR_RETURN(const auto engine, options.OpenEngine(mode, decoding, context));
 

@@ -37,7 +37,7 @@ std::string ReadsText(const FeatureSpec& feature, int target_layers) {
 int DraftedTokens(const LearnedDraft& draft) {
   if (draft.translation == nullptr) return draft.config.vocabulary;
   const std::vector<Token>& said = draft.translation->said;
-  return static_cast<int>(std::ranges::count_if(said, [](Token token) { return token >= 0; }));
+  return std::ranges::count_if(said, [](Token token) { return token >= 0; });
 }
 
 bool IsShared(const TensorView& tensor, const Checkpoint& target) {

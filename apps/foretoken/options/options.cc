@@ -12,6 +12,7 @@
 
 #include "apps/foretoken/options/hub_models.h"
 #include "apps/foretoken/options/several_models.h"
+#include "base/numbers/integers.h"
 #include "base/text/parse_number.h"
 
 namespace foretoken {
@@ -52,7 +53,7 @@ CoreSet CoresWithout(const std::vector<int>& cores, const CoreSet& taken) {
 }
 
 Result<CoreSet> TakeCores(const CoreSet& from, int count, std::string_view option) {
-  if (count > static_cast<int>(from.size())) {
+  if (count > std::ssize(from)) {
     return InvalidInput(fmt::format("{} asks for {} cores, but only {} are free for it", option,
                                     count, from.size()));
   }
@@ -465,7 +466,7 @@ Status DecodingOptions::CheckFor(std::span<const Mode> modes) const {
 }
 
 Status CheckPromptFits(std::size_t prompt_tokens, int context) {
-  if (prompt_tokens < static_cast<std::size_t>(context)) return {};
+  if (prompt_tokens < Size(context)) return {};
   return InvalidInput(fmt::format(
       "the prompt has {} tokens, but the context holds {} with at least one of output; shorten it",
       prompt_tokens, context));

@@ -41,7 +41,7 @@ void AddChatTemplateOptions(CLI::App* app, ChatTemplateOptions* options);
 void AddReasoningOptions(CLI::App* app, ReasoningBudget* budget);
 
 /// Drafts that an engine has at most.
-inline constexpr int kMostDrafts = static_cast<int>(kDraftModels.size());
+inline constexpr int kMostDrafts = kDraftModels.size();
 
 /// Which models, and how they are stored.
 struct ModelOptions {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
@@ -18,11 +20,11 @@ int EditDistance(std::string_view a, std::string_view b) {
   std::vector<int> before(b.size() + 1);
   std::vector<int> last(b.size() + 1);
   std::vector<int> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = Int(j);
   for (std::size_t i = 1; i <= a.size(); ++i) {
     before.swap(last);
     last.swap(row);
-    row[0] = static_cast<int>(i);
+    row[0] = Int(i);
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const int replaced = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
       row[j] = std::min({replaced, last[j] + 1, row[j - 1] + 1});
@@ -41,7 +43,7 @@ std::string NearMiss(std::string_view name, std::span<const std::string> candida
     const bool begins = name.size() >= kTellingBeginning && candidate.starts_with(name);
     const int mistakes = begins ? 0 : EditDistance(name, candidate);
     // Nothing of a name that is wrong in every letter is left to recognise.
-    if (mistakes >= distance || mistakes >= static_cast<int>(candidate.size())) continue;
+    if (mistakes >= distance || mistakes >= std::ssize(candidate)) continue;
     nearest = &candidate;
     distance = mistakes;
   }

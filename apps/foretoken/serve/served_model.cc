@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "apps/foretoken/options/several_models.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
@@ -83,7 +84,7 @@ Result<server::ServedModel> LoadServed(ServedOptions options, const std::vector<
   wanted.max_lookahead = options.max_lookahead;
   if (!options.learn_draft.empty()) {
     wanted.learning = {.folder = options.learn_draft,
-                       .capture_bytes = static_cast<std::size_t>(options.learn_draft_mb) << 20};
+                       .capture_bytes = Size(options.learn_draft_mb) << 20};
   }
   FT_ASSIGN_OR_RETURN(served.engine, options.open(served.model, wanted));
   return served;

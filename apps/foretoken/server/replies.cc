@@ -102,7 +102,7 @@ void AnswerText::Add(std::vector<Burst>* bursts, bool last, std::string* out) {
 }
 
 void AnswerText::ReadParts(Burst* burst) {
-  ChatReader& reader = readers_[static_cast<std::size_t>(burst->choice)];
+  ChatReader& reader = readers_[burst->choice];
   reader.Push(burst->text, &burst->parts);
   if (burst->ending) reader.Finish(&burst->parts);
 }

@@ -34,7 +34,7 @@ std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, Pr
     const auto* gap = std::get_if<ApiGap>(&prompt);
     if (gap != nullptr) longest = std::max(longest, gap->before.size() + gap->behind.size());
   }
-  bounds.tokens = static_cast<std::int64_t>(longest / (kFolding * longest_token));
+  bounds.tokens = longest / (kFolding * longest_token);
   bounds.at_least = true;
   if (bounds.tokens <= bounds.most) return std::nullopt;
   return Refusal(bounds, std::string(door.prompt));
@@ -71,7 +71,7 @@ std::optional<ApiError> CheckEmbeddings(const Door& door, const ApiRequest& api,
 
 std::optional<ApiError> CheckPrediction(const ApiRequest& api, int context,
                                         std::size_t longest_token) {
-  const std::size_t most = static_cast<std::size_t>(context) * longest_token;
+  const std::size_t most = context * longest_token;
   if (api.prediction.size() <= most) return std::nullopt;
   return ApiError{
       .message = fmt::format(

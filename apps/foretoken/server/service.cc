@@ -15,6 +15,7 @@
 #include "apps/foretoken/server/models/adapters.h"
 #include "apps/foretoken/server/request_checks.h"
 #include "base/exhaustion.h"
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 #include "foretoken/receipt.h"
 
@@ -151,7 +152,7 @@ std::optional<ApiError> Recall(const Caller& caller, const ResponseStore* store,
                                ApiRequest* request, KeptResponse* kept) {
   const KeepWish& wish = request->keep;
   std::vector<ChatMessage>& turns = request->chat.messages;
-  const auto own = turns.begin() + static_cast<std::ptrdiff_t>(wish.first_turn);
+  const auto own = turns.begin() + wish.first_turn;
   if (wish.store) kept->turns.assign(own, turns.end());
   if (wish.previous.empty()) return std::nullopt;
   if (store != nullptr) kept->before = store->Find(caller.client, wish.previous);
@@ -277,7 +278,7 @@ LiveRequest::Output Service::NotingTexts(const Caller& caller, const ApiRequest&
   }
   return [keeper, slot = api.slot, texts = std::move(texts)](int choice,
                                                              std::vector<Token> output) mutable {
-    CachedText& text = texts[static_cast<std::size_t>(choice)];
+    CachedText& text = texts[choice];
     text.tokens.insert(text.tokens.end(), output.begin(), output.end());
     keeper->Note(slot, std::move(text));
   };
@@ -369,7 +370,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   const std::optional<PlanOptions> plan = PlanFor(api, *served.engine);
   if (auto error = CheckPrediction(api, context, served.longest_token)) return error;
   std::vector<Token> prediction = tokenizer.Encode(api.prediction, false, false);
-  prediction.resize(std::min(prediction.size(), static_cast<std::size_t>(context)));
+  prediction.resize(std::min(prediction.size(), Size(context)));
   const std::uint64_t seed =
       api.seeded || !options().random_seed ? api.sampling.seed : Random() >> 11;
   const std::uint64_t group = (Random() >> 1) | 1;  // A request's choices share its places.
@@ -383,7 +384,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   }
   Totals totals;
   for (const std::vector<Token>& prompt : prompts) {
-    if (static_cast<int>(prompt.size()) > limit) {
+    if (std::ssize(prompt) > limit) {
       PromptTooLong too_long = bounds;
       too_long.tokens = std::ssize(prompt);
       return Refusal(too_long, prompt_field);
@@ -412,9 +413,9 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       request.datastore = tenant;
       request.learn = api.datastore.learn;
       if (caller.key != nullptr) request.prefix_scope = caller.key->prefix_scope;
-      const auto room = static_cast<int>(context - prompt.size());
+      const int room = context - prompt.size();
       const int outputs = std::min(request.stop.max_tokens, room);
-      totals.tokens += static_cast<int>(prompt.size()) + outputs;
+      totals.tokens += Int(prompt.size()) + outputs;
       totals.output_logprobs += std::int64_t{outputs} * (1 + sampling.top_logprobs);
       requests->push_back(std::move(request));
     }
@@ -503,13 +504,12 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
       .created = std::time(nullptr),
       .model = AdaptedName(id(), *model().model, requests.front().adapter),
       .seed = requests.front().sampling.seed,
-      .prompt_tokens = static_cast<int>(requests.front().prompt.size()),
+      .prompt_tokens = Int(requests.front().prompt.size()),
       .shows_retrieved = caller.key != nullptr || requests.front().datastore == nullptr};
   if (request.receipt) {
     admitted.head.receipt = [target = model().model, asked = requests](
                                 int choice, std::span<const Token> output, FinishReason finish) {
-      std::string receipt = FormatReceipt(
-          MakeReceipt(*target, asked[static_cast<std::size_t>(choice)], output, finish));
+      std::string receipt = FormatReceipt(MakeReceipt(*target, asked[choice], output, finish));
       receipt.pop_back();  // The end of the line.
       return receipt;
     };

@@ -18,7 +18,7 @@ std::size_t ResidentBytes() {
   std::size_t all = 0;
   std::size_t resident = 0;
   file >> all >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return resident * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 
 namespace foretoken {
@@ -51,8 +52,7 @@ AuditResult Compare(const AuditCell& cell, const std::vector<LoadRecord>& baseli
       ++result.same;
     } else {
       const auto parted = std::mismatch(wanted.begin(), wanted.end(), got.begin(), got.end());
-      result.differences.push_back(
-          {i, static_cast<std::size_t>(parted.first - wanted.begin()), wanted, got});
+      result.differences.push_back({i, Size(parted.first - wanted.begin()), wanted, got});
     }
   }
   return result;

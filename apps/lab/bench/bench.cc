@@ -14,6 +14,7 @@
 #include "apps/lab/bench/drafter_list.h"
 #include "apps/lab/bench/lossy_cost.h"
 #include "apps/lab/bench/script_option.h"
+#include "base/numbers/integers.h"
 #include "base/threads/cores.h"
 #include "door/api/plan_json.h"
 #include "door/api/study.h"
@@ -76,7 +77,7 @@ class Bench {
   Result<int> Report() const;
 
   bool synthetic() const { return !options_.model.synthetic.empty(); }
-  std::size_t batch() const { return static_cast<std::size_t>(options_.batch); }
+  std::size_t batch() const { return options_.batch; }
 
   BenchOptions options_;
   std::vector<Mode> modes_;
@@ -218,8 +219,8 @@ Status Bench::MakeContestants() {
   for (const EncodedSet& set : sets_) {
     for (const auto& prompt : set.prompts) longest = std::max(longest, prompt.size());
   }
-  const int needed = static_cast<int>(longest) + options_.generation.stop.max_tokens +
-                     options_.speculation.MostLookahead();
+  const int needed =
+      Int(longest) + options_.generation.stop.max_tokens + options_.speculation.MostLookahead();
   engine_context_ = std::min(needed, target_->facts().max_context);
   const auto has_drafter = [](Mode mode) { return NeedsDraft(mode) || mode.planned(); };
   if (drafters_.empty()) return AddModes(modes_, {}, options_);
@@ -298,7 +299,7 @@ Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
     request.stop.max_tokens = max_tokens;
     if (const auto& adapters = contestant->target->adapters(); !adapters.empty()) {
       const std::size_t turn = i % adapters.size();
-      request.adapter = {static_cast<int>(turn), adapters[turn].scale};
+      request.adapter = {Int(turn), adapters[turn].scale};
     }
     if (contestant->retrieves) request.datastore = decoding_.datastore.tenant;
     request.learn = false;  // Learn does, once every mode has had its turn.
@@ -323,8 +324,7 @@ Status Bench::Learn(std::span<const std::vector<Token>> prompts,
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     std::vector<Token> tokens = prompts[i];
     tokens.insert(tokens.end(), outputs[i].tokens.begin(), outputs[i].tokens.end());
-    DatastoreFolder::Learn(*decoding_.datastore.tenant, tokens,
-                           static_cast<int>(prompts[i].size()));
+    DatastoreFolder::Learn(*decoding_.datastore.tenant, tokens, Int(prompts[i].size()));
   }
   return decoding_.datastore.Flush();
 }

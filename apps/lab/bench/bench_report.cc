@@ -7,6 +7,7 @@
 #include "apps/foretoken/common/terminal.h"
 #include "apps/foretoken/common/time_units.h"
 #include "apps/lab/bench/lossy_cost.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
@@ -275,7 +276,7 @@ ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,
   if (!context.promises_equality() || &mode == reference) return figures;
   for (std::size_t i = 0; i < mode.outputs.size() && figures.first_different_prompt < 0; ++i) {
     if (mode.outputs[i] != reference->outputs[i]) {
-      figures.first_different_prompt = static_cast<int>(i);
+      figures.first_different_prompt = Int(i);
     }
   }
   figures.identical = figures.first_different_prompt < 0;

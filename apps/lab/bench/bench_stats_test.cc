@@ -1,4 +1,5 @@
 #include "apps/foretoken/common/bench_stats.h"
+#include "base/numbers/integers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -102,11 +103,10 @@ Generation Output(std::vector<Token> tokens, std::int64_t decode_ns) {
   Generation generation;
   generation.tokens = std::move(tokens);
   generation.stats = SomeStats();
-  generation.stats.output_tokens = static_cast<int>(generation.tokens.size());
+  generation.stats.output_tokens = Int(generation.tokens.size());
   generation.stats.finished_ns = generation.stats.first_token_ns + decode_ns;
-  generation.bursts = {
-      {generation.stats.first_token_ns, 1},
-      {generation.stats.finished_ns, static_cast<int>(generation.tokens.size()) - 1}};
+  generation.bursts = {{generation.stats.first_token_ns, 1},
+                       {generation.stats.finished_ns, Int(generation.tokens.size()) - 1}};
   return generation;
 }
 

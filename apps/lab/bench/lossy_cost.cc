@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "apps/foretoken/common/terminal.h"
+#include "base/numbers/integers.h"
 #include "foretoken/generate.h"
 
 namespace foretoken {
@@ -61,7 +62,7 @@ Result<WrittenTexts> ScoreTexts(Engine* engine, int batch, std::string_view mode
     for (std::size_t t = 0; t < tokens; ++t) {
       loss -= scored[i].prompt_logprobs[set.prompts[i].size() - 1 + t].front().logprob;
     }
-    written.tokens += static_cast<int>(tokens);
+    written.tokens += Int(tokens);
     if (i >= set.answers.size() || set.answers[i].empty()) continue;
     ++written.asked;
     const std::string number = LastNumber(mode.texts[i]);

@@ -14,6 +14,7 @@
 #include "apps/foretoken/program/studies.h"
 #include "apps/lab/common/study_commands.h"
 #include "apps/lab/rollout/rollout_prompts.h"
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "core/model/measure/text_taps.h"
 #include "door/assembly/loaded_model.h"
@@ -71,14 +72,14 @@ Result<std::vector<std::vector<Token>>> Prompts(const CaptureOptions& options,
       return InvalidInput(
           "--unprompted needs a token that begins texts, and this model has none: give --prompts");
     }
-    prompts.assign(static_cast<std::size_t>(options.unprompted), {*tokenizer.bos()});
+    prompts.assign(options.unprompted, {*tokenizer.bos()});
     if (options.prompts.files.empty()) return prompts;
   }
   FT_ASSIGN_OR_RETURN(const auto sets, EncodeSets(options.prompts, tokenizer, context,
                                                   options.generation.stop.max_tokens));
   for (const EncodedSet& set : sets) {
     for (const auto& prompt : set.prompts) {
-      prompts.insert(prompts.end(), static_cast<std::size_t>(options.samples), prompt);
+      prompts.insert(prompts.end(), Size(options.samples), prompt);
     }
   }
   return prompts;
@@ -118,7 +119,7 @@ class CaptureRun {
                                              {.layers = layers,
                                               .hidden = config.hidden,
                                               .tokenizer = target.tokenizer()->fingerprint()},
-                                             static_cast<std::size_t>(options_.file_mb) << 20));
+                                             Size(options_.file_mb) << 20));
     const int answered = options_.given ? 0 : options_.generation.stop.max_tokens;
     const int longest = Longest(prompts) + answered;
     TapShape taps{.points = layers, .hidden = config.hidden};
@@ -160,13 +161,13 @@ class CaptureRun {
   static int Longest(const std::vector<std::vector<Token>>& prompts) {
     std::size_t longest = 0;
     for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
-    return static_cast<int>(longest);
+    return longest;
   }
 
   Status AnswerAll(const std::vector<std::vector<Token>>& prompts, const Decoding& decoding,
                    Engine* engine, TextTaps* reader, CaptureWriter* writer) {
     ProgressBar bar("capture", std::ssize(prompts));
-    const auto group = static_cast<std::size_t>(options_.batch) * 8;  // Its answers are in memory.
+    const auto group = Size(options_.batch) * 8;  // Its answers are in memory.
     for (std::size_t begin = 0; begin < prompts.size(); begin += group) {
       std::vector<Request> requests;
       for (std::size_t i = begin; i < std::min(prompts.size(), begin + group); ++i) {

@@ -70,7 +70,7 @@ class Connection {
   int status() const {
     long status = 0;
     curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
-    return static_cast<int>(status);
+    return status;
   }
 
  private:
@@ -219,7 +219,7 @@ std::vector<std::int64_t> ArrivalTimes(const LoadShape& shape, std::size_t count
   if (shape.rate <= 0) return times;
   double at = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    times[i] = static_cast<std::int64_t>(at);
+    times[i] = at;
     const double u = UnitInterval(PhiloxDraw(shape.seed, i, 0, NoisePurpose::kScript));
     at += -std::log(u) / shape.rate * 1e9;
   }

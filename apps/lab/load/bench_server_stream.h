@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 
 /// Splits server-sent events out of a byte stream that arrives in arbitrary pieces.
@@ -41,7 +43,7 @@ struct LoadRecord {
 
   bool ok() const { return error.empty(); }
   /// Output tokens: the server's count, else one a chunk.
-  int tokens() const { return counted_tokens.value_or(static_cast<int>(chunk_ns.size())); }
+  int tokens() const { return counted_tokens.value_or(Int(chunk_ns.size())); }
   double ttft_ns() const { return static_cast<double>(chunk_ns.front() - start_ns); }
   /// Time per output token after the first; nothing for a single token.
   std::optional<double> tpot_ns() const;

@@ -18,6 +18,7 @@
 #include "apps/foretoken/program/studies.h"
 #include "apps/lab/common/study_commands.h"
 #include "base/files/read_text.h"
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "core/backend/device.h"
 #include "core/model/measure/text_score.h"
@@ -243,8 +244,7 @@ Status ScoreAll(const Task& task, TextScorer* scorer) {
     if (score.loss.count() > 0) {
       bar.SetLabel(fmt::format("perplexity {:.4f}", ExpOf(score.loss)));
     }
-    bar.Show(static_cast<std::size_t>(score.rows),
-             static_cast<std::size_t>(task.windows.count * (task.windows.length - 1)));
+    bar.Show(Size(score.rows), Size(task.windows.count * (task.windows.length - 1)));
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "apps/lab/plan/calibrate.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
@@ -39,7 +40,7 @@ class ProposalCounter {
  public:
   // A round of a chain that was cut by nothing but verification.
   void Add(const RoundRecord& round) {
-    const int proposed = static_cast<int>(round.proposed.size());
+    const int proposed = round.proposed.size();
     if (proposed == 0) return;
     ++rounds_;
     const int trials = std::min({proposed, round.accepted + 1, ProposerModel::kMaxPositions});
@@ -132,7 +133,7 @@ PlanOptions WidePlan(int lookahead) {
 PlanOptions FallbackPlan(int lookahead, Fallback fallback) {
   PlanOptions plan = WidePlan(lookahead);
   plan.fallback = fallback;
-  plan.fanout->counts.assign(static_cast<std::size_t>(lookahead) + 1, 0);
+  plan.fanout->counts.assign(Size(lookahead) + 1, 0);
   plan.fanout->counts.back() = 1;
   plan.fanout_after_fallback = AtEveryNode(kMaxFanout);
   return plan;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/files/read_file.h"
+#include "base/numbers/integers.h"
 #include "base/numbers/sha256.h"
 #include "base/threads/cores.h"
 #include "core/backend/cpu/cpu_backend.h"
@@ -90,10 +91,10 @@ Result<ModelFingerprints> FingerprintModels(const ModelOptions& models) {
 
 MachineFingerprint FingerprintMachine(const Cores& cores) {
   return {.cpu = CpuModel(),
-          .cores = static_cast<int>(AvailableCores().size()),
+          .cores = Int(AvailableCores().size()),
           .isa = AvailableKernels().back()->name,
-          .target_cores = static_cast<int>(cores.target.size()),
-          .draft_cores = static_cast<int>(cores.draft.size())};
+          .target_cores = Int(cores.target.size()),
+          .draft_cores = Int(cores.draft.size())};
 }
 
 }  // namespace foretoken

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/files/read_file.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
@@ -43,7 +44,7 @@ std::optional<FinishedSample> ParseSample(std::string_view line) {
     return std::nullopt;
   }
   if (!sample->is_number_integer() || !tokens->is_array()) return std::nullopt;
-  return FinishedSample{prompt->dump(), sample->get<int>(), static_cast<int>(tokens->size())};
+  return FinishedSample{prompt->dump(), sample->get<int>(), Int(tokens->size())};
 }
 
 // Where two headers differ first; nothing where they agree.

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/files/read_text.h"
+#include "base/numbers/integers.h"
 #include "base/numbers/sha256.h"
 #include "base/text/text.h"
 
@@ -103,7 +104,7 @@ Status CheckIds(const std::vector<RolloutPrompt>& prompts) {
 
 // How many of a file's `count` are wanted.
 std::size_t Wanted(const PromptOptions& options, std::size_t count) {
-  return options.limit ? std::min(count, static_cast<std::size_t>(*options.limit)) : count;
+  return options.limit ? std::min(count, Size(*options.limit)) : count;
 }
 
 // Prompts of plain text, or built in.
@@ -171,7 +172,7 @@ Result<std::vector<RolloutPrompt>> ReadRolloutPrompts(const PromptOptions& optio
   }
   FT_RETURN_IF_ERROR(CheckIds(prompts));
   for (const RolloutPrompt& prompt : prompts) {
-    if (static_cast<int>(prompt.tokens.size()) < context) continue;
+    if (std::ssize(prompt.tokens) < context) continue;
     return Invalid(
         "the prompt {} has {} tokens, but the context holds {} with at least one of output: "
         "shorten or drop it",

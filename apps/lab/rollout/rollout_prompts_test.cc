@@ -72,7 +72,7 @@ TEST_F(RolloutPrompts, OfSeveralFilesHaveIdsOfTheirOwn) {
   const auto prompts = ReadRolloutPrompts(options, {.tokenizer = *tokenizer_}, 100);
   ASSERT_TRUE(prompts.ok()) << prompts.error().message;
   ASSERT_THAT(*prompts, SizeIs(4));
-  for (int i = 0; i < 4; ++i) EXPECT_EQ((*prompts)[static_cast<std::size_t>(i)].id, i + 1);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ((*prompts)[i].id, i + 1);
   EXPECT_FALSE((*prompts)[1].continues_text);
   EXPECT_TRUE((*prompts)[2].continues_text);
 

@@ -7,6 +7,7 @@
 #include "apps/foretoken/common/interrupts.h"
 #include "apps/foretoken/common/terminal.h"
 #include "apps/lab/rollout/sample_queue.h"
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "door/assembly/loaded_model.h"
 #include "foretoken/receipt.h"
@@ -83,14 +84,12 @@ class RolloutRun {
     std::int64_t tokens = 0;  // Tokens of all samples until then.
   };
 
-  static int Count(const std::vector<RolloutPrompt>& prompts) {
-    return static_cast<int>(prompts.size());
-  }
+  static int Count(const std::vector<RolloutPrompt>& prompts) { return prompts.size(); }
 
   void Skip() {
     std::map<std::string, int> places;
     for (int i = 0; i < Count(job_.prompts); ++i) {
-      places.emplace(job_.prompts[static_cast<std::size_t>(i)].id.dump(), i);
+      places.emplace(job_.prompts[i].id.dump(), i);
     }
     for (const FinishedSample& there : file_->finished()) {
       const auto place = places.find(there.prompt);
@@ -122,11 +121,11 @@ class RolloutRun {
 
   // Begins samples while there is room.
   Status Fill() {
-    while (running_.size() < static_cast<std::size_t>(job_.batch)) {
+    while (running_.size() < Size(job_.batch)) {
       const auto next = queue_.Next();
       if (!next) return {};
       auto sampling = std::make_unique<Sampling>(*next, &tokens_);
-      const RolloutPrompt& prompt = job_.prompts[static_cast<std::size_t>(next->prompt)];
+      const RolloutPrompt& prompt = job_.prompts[next->prompt];
       Request request = job_.request;
       request.prompt = prompt.tokens;
       request.continues_text = prompt.continues_text;
@@ -148,7 +147,7 @@ class RolloutRun {
 
   // Once nothing is left to begin, whenever fewer run than before.
   void SpeculateOnFreeRows() {
-    const int running = static_cast<int>(running_.size());
+    const int running = running_.size();
     if (!tail_ || queue_.left() > 0 || running == planned_for_) return;
     planned_for_ = running;
     const auto plan = tail_->For(running);
@@ -180,16 +179,14 @@ class RolloutRun {
   }
 
   RolloutReport Report() {
-    const auto all = static_cast<std::int64_t>(finishes_.size());
+    const std::int64_t all = finishes_.size();
     report_.samples = all;
-    report_.left =
-        static_cast<std::int64_t>(job_.prompts.size()) * job_.samples - all - report_.skipped;
+    report_.left = std::ssize(job_.prompts) * job_.samples - all - report_.skipped;
     if (all == 0) return report_;
     report_.total_ns = finishes_.back().at_ns - start_;
     report_.tail_samples = std::max<std::int64_t>(1, all / kTailShare);
-    const Finish before = report_.tail_samples == all
-                              ? Finish{start_, 0}
-                              : finishes_[static_cast<std::size_t>(all - report_.tail_samples - 1)];
+    const Finish before =
+        report_.tail_samples == all ? Finish{start_, 0} : finishes_[all - report_.tail_samples - 1];
     report_.tail_ns = finishes_.back().at_ns - before.at_ns;
     report_.tail_tokens = tokens_ - before.tokens;
     return report_;
@@ -232,7 +229,7 @@ Json HeaderOf(const LanguageModel& target, const Request& request, const Rollout
 int LongestOf(const std::vector<RolloutPrompt>& prompts) {
   std::size_t longest = 0;
   for (const RolloutPrompt& prompt : prompts) longest = std::max(longest, prompt.tokens.size());
-  return static_cast<int>(longest);
+  return longest;
 }
 
 // Nothing where the last samples have nothing to change.

@@ -5,17 +5,16 @@
 namespace foretoken {
 
 SampleQueue::SampleQueue(int prompts, int samples)
-    : prompts_(static_cast<std::size_t>(prompts)),
-      left_(static_cast<std::int64_t>(prompts) * samples) {
+    : prompts_(prompts), left_(static_cast<std::int64_t>(prompts) * samples) {
   for (int index = 0; index < prompts; ++index) {
-    std::vector<int>& left = prompts_[static_cast<std::size_t>(index)].left;
+    std::vector<int>& left = prompts_[index].left;
     for (int sample = samples; sample-- > 0;) left.push_back(sample);
     Enter(index);
   }
 }
 
 void SampleQueue::Enter(int index) {
-  const Prompt& prompt = prompts_[static_cast<std::size_t>(index)];
+  const Prompt& prompt = prompts_[index];
   if (!MayBegin(prompt)) return;
   if (prompt.finished > 0) {
     known_.emplace(-prompt.Mean(), index);
@@ -25,15 +24,14 @@ void SampleQueue::Enter(int index) {
 }
 
 void SampleQueue::Leave(int index) {
-  const Prompt& prompt = prompts_[static_cast<std::size_t>(index)];
+  const Prompt& prompt = prompts_[index];
   if (prompt.finished > 0) known_.erase({-prompt.Mean(), index});
   unknown_.erase(index);
 }
 
 void SampleQueue::Skip(SampleToDo sample, int tokens) {
   Leave(sample.prompt);
-  left_ -= static_cast<std::int64_t>(
-      std::erase(prompts_[static_cast<std::size_t>(sample.prompt)].left, sample.sample));
+  left_ -= std::erase(prompts_[sample.prompt].left, sample.sample);
   Enter(sample.prompt);
   Finished(sample.prompt, tokens);
 }
@@ -49,7 +47,7 @@ std::optional<SampleToDo> SampleQueue::Next() {
   const int index = Choose();
   if (index < 0) return std::nullopt;
   Leave(index);
-  Prompt& prompt = prompts_[static_cast<std::size_t>(index)];
+  Prompt& prompt = prompts_[index];
   const SampleToDo next{index, prompt.left.back()};
   prompt.left.pop_back();
   --left_;
@@ -61,13 +59,13 @@ std::optional<SampleToDo> SampleQueue::Next() {
 
 void SampleQueue::Computed(int index) {
   Leave(index);
-  prompts_[static_cast<std::size_t>(index)].waits = false;
+  prompts_[index].waits = false;
   Enter(index);
 }
 
 void SampleQueue::Finished(int index, int tokens) {
   Leave(index);
-  Prompt& prompt = prompts_[static_cast<std::size_t>(index)];
+  Prompt& prompt = prompts_[index];
   prompt.tokens += tokens;
   ++prompt.finished;
   Enter(index);

@@ -13,6 +13,7 @@
 #include "apps/foretoken/options/options.h"
 #include "apps/foretoken/program/studies.h"
 #include "apps/lab/common/study_commands.h"
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "core/model/model_weights.h"
 #include "core/model/self/likeliest_tokens.h"
@@ -44,7 +45,7 @@ class Comparison {
     choices_ = LikeliestTokens(target_.model.get(), texts_);
   }
 
-  int tokens() const { return static_cast<int>(choices_.size()); }
+  int tokens() const { return choices_.size(); }
 
   ComparedSet Compare(SkippedSublayers skipped) const {
     const ModelConfig config = Without(skipped, target_.weights->config()).value();
@@ -145,7 +146,7 @@ class SkipSearchRun {
     FT_RETURN_IF_ERROR(CheckFiniteLogits(answers, decoding.target->source().label()));
     for (std::size_t i = 0; i < texts->size(); ++i) {
       AskedText& text = (*texts)[i];
-      text.first = static_cast<int>(text.tokens.size());
+      text.first = Int(text.tokens.size());
       text.tokens.insert(text.tokens.end(), answers[i].tokens.begin(), answers[i].tokens.end());
     }
     return {};

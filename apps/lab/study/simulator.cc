@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "apps/lab/study/simulator_pool.h"
+#include "base/numbers/integers.h"
 #include "base/numbers/philox.h"
 
 namespace foretoken {
@@ -36,7 +37,7 @@ class Simulation {
     result_.draft_tokens = pool_.tokens();
     result_.draft_busy_us = pool_.busy_us();
     result_.targets = options_.targets;
-    result_.sequences = static_cast<int>(sequences_.size());
+    result_.sequences = Int(sequences_.size());
     result_.draft_devices = ssd() ? options_.draft_devices : 0;
     return result_;
   }
@@ -60,9 +61,7 @@ class Simulation {
   std::span<Sequence> SequencesOf(int target) {
     return std::span(sequences_).subspan(1UL * target * options_.batch, options_.batch);
   }
-  int IndexOf(const Sequence& sequence) const {
-    return static_cast<int>(&sequence - sequences_.data());
-  }
+  int IndexOf(const Sequence& sequence) const { return &sequence - sequences_.data(); }
 
   DrawnOutcome Draw(const Sequence& sequence) const {
     const auto index = static_cast<std::uint32_t>(IndexOf(sequence));
@@ -72,7 +71,7 @@ class Simulation {
     };
     const OutcomeDistribution& distribution =
         sequence.order.ranked ? options_.after_primary : options_.after_backup;
-    const int last = static_cast<int>(distribution.acceptance.size()) - 1;
+    const int last = std::ssize(distribution.acceptance) - 1;
     DrawnOutcome outcome;
     while (outcome.node < sequence.order.length &&
            uniform(sequence.position + outcome.node, 0) <
@@ -312,7 +311,7 @@ Status CheckSimulatorOptions(const SimulatorOptions& options) {
   FT_RETURN_IF_ERROR(within("the rows of a draft pass", options.draft_rows_per_pass, 0, 1 << 20));
   FT_RETURN_IF_ERROR(within("the number of warm-up passes", options.warmup, 0, 10'000'000));
   for (const FanoutShape* shape : {&options.primary, &options.after_fallback}) {
-    if (static_cast<int>(shape->at.size()) == options.lookahead + 1) continue;
+    if (std::ssize(shape->at) == options.lookahead + 1) continue;
     return Invalid("a fan-out of {} nodes does not fit a lookahead of {}", shape->at.size(),
                    options.lookahead);
   }

@@ -79,7 +79,7 @@ class DraftPool {
   void Give(std::span<const DraftOrder> orders) {
     for (const DraftOrder& order : orders) {
       orders_[order.sequence] = order;
-      for (int device = 0; device < static_cast<int>(devices_.size()); ++device) {
+      for (int device = 0; device < std::ssize(devices_); ++device) {
         Share& mine = share(order.sequence, device);
         mine.steps = 0;
         // The newest token of what is committed, and of a proposal, has never been an input.
@@ -87,7 +87,7 @@ class DraftPool {
                                         : std::min(mine.kv, order.position - 1);
       }
     }
-    for (int device = 0; device < static_cast<int>(devices_.size()); ++device) {
+    for (int device = 0; device < std::ssize(devices_); ++device) {
       AbandonIfPointless(device);
       if (!devices_[device].busy) StartPass(device);
     }
@@ -95,7 +95,7 @@ class DraftPool {
 
   /// The device of the branch of `rank` (from 1) at `node`; of the chain, where that is ordered.
   int DeviceOf(const DraftOrder& order, int node, int rank) const {
-    const int devices = static_cast<int>(devices_.size());
+    const int devices = devices_.size();
     if (order.chain) return order.sequence % devices;
     return (BranchesBefore(order, node) + rank - 1) % devices;
   }
@@ -155,7 +155,7 @@ class DraftPool {
 
   // How many of the order's branches at nodes [from, to) belong to `device`.
   int Branches(const DraftOrder& order, int from, int to, int device) const {
-    const int devices = static_cast<int>(devices_.size());
+    const int devices = devices_.size();
     // Branches i < end with i = device modulo devices.
     const auto below = [&](int end) { return (end - device + devices - 1) / devices; };
     return below(BranchesBefore(order, to)) - below(BranchesBefore(order, from));

@@ -15,6 +15,7 @@
 #include "apps/lab/common/study_commands.h"
 #include "apps/lab/verify/verify_plan.h"
 #include "apps/lab/verify/verify_report.h"
+#include "base/numbers/integers.h"
 #include "door/api/study.h"
 #include "json/json.h"
 
@@ -137,7 +138,7 @@ Status Verify::ReadPrompts() {
     }
   }
   report_.max_tokens = options_.generation.stop.max_tokens;
-  context_ = std::min(context, static_cast<int>(longest) + options_.generation.stop.max_tokens +
+  context_ = std::min(context, Int(longest) + options_.generation.stop.max_tokens +
                                    options_.speculation.MostLookahead());
   return {};
 }
@@ -156,7 +157,7 @@ AdapterUse Verify::AdapterOf(std::size_t prompt) const {
   const std::vector<AdapterSource>& adapters = decoding_.target->adapters();
   const std::size_t turn = prompt % (adapters.size() + 1);
   if (turn == 0) return {};
-  return {static_cast<int>(turn) - 1, adapters[turn - 1].scale};
+  return {Int(turn) - 1, adapters[turn - 1].scale};
 }
 
 std::vector<Request> Verify::Requests(const VerifySetting& setting, std::size_t begin,
@@ -207,9 +208,8 @@ Result<Outputs> Verify::RunPrompts(std::unique_ptr<Engine>* engine,
                                    const VerifySetting& setting) {
   // A speculator that is lost again soon is started after a pause only, so one that is killed again
   // and again needs new engines.
-  const std::size_t chunk = kills(configuration)
-                                ? static_cast<std::size_t>(std::max(8, 2 * configuration.batch))
-                                : prompts_.size();
+  const std::size_t chunk =
+      kills(configuration) ? Size(std::max(8, 2 * configuration.batch)) : prompts_.size();
   Outputs outputs;
   for (std::size_t begin = 0; begin < prompts_.size(); begin += chunk) {
     if (*engine == nullptr || kills(configuration)) {
@@ -238,7 +238,7 @@ void Verify::Compare(std::size_t configuration, std::size_t setting, const Outpu
       continue;
     }
     const auto at = [position](const std::vector<Token>& tokens) {
-      return position < static_cast<int>(tokens.size()) ? tokens[position] : Token{-1};
+      return position < std::ssize(tokens) ? tokens[position] : Token{-1};
     };
     report_.differences.push_back(
         {configuration, setting, i, position, at(expected), at(outputs[i])});
@@ -269,7 +269,7 @@ Status Verify::Explain() {
     requests[0].sampling.top_logprobs = 2;
     FT_ASSIGN_OR_RETURN(const Generation generation,
                         Generate(*baseline_engine_, std::move(requests[0])));
-    const auto position = static_cast<std::size_t>(difference.position);
+    const std::size_t position = difference.position;
     if (position < generation.logprobs.size() && generation.logprobs[position].size() >= 3) {
       difference.top2_gap =
           generation.logprobs[position][1].logprob - generation.logprobs[position][2].logprob;

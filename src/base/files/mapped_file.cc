@@ -30,7 +30,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem
     return InvalidInput(path.string() + ": is not a regular file");
   }
   std::shared_ptr<MappedFile> file(new MappedFile);
-  if (const auto bytes = static_cast<std::size_t>(info.st_size); bytes > 0) {
+  if (const std::size_t bytes = info.st_size; bytes > 0) {
     void* mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (mapping == MAP_FAILED) {
       const int reason = errno;
@@ -45,8 +45,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem
 }
 
 void MappedFile::Release(std::span<const std::byte> part) const {
-  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = static_cast<std::size_t>(part.data() - bytes_.data());
+  static const std::size_t page = sysconf(_SC_PAGESIZE);
+  const std::size_t begin = part.data() - bytes_.data();
   const std::size_t first = (begin + page - 1) / page * page;
   const std::size_t end = (begin + part.size()) / page * page;
   if (first >= end) return;

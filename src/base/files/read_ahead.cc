@@ -8,7 +8,7 @@
 namespace foretoken {
 
 void ReadAhead(std::span<const std::byte> mapped) {
-  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  static const std::size_t page = sysconf(_SC_PAGESIZE);
   const std::size_t before = reinterpret_cast<std::uintptr_t>(mapped.data()) % page;
   madvise(const_cast<std::byte*>(mapped.data()) - before, mapped.size() + before, MADV_WILLNEED);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/files/mapped_file.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
@@ -20,11 +21,10 @@ namespace {
 constexpr std::size_t kBytes = 8 << 20;
 
 std::size_t PagesInMemory(std::span<const std::byte> mapped) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t page = sysconf(_SC_PAGESIZE);
   std::vector<unsigned char> there(mapped.size() / page);
   EXPECT_EQ(mincore(const_cast<std::byte*>(mapped.data()), mapped.size(), there.data()), 0);
-  return static_cast<std::size_t>(
-      std::ranges::count_if(there, [](unsigned char flags) { return flags % 2 == 1; }));
+  return std::ranges::count_if(there, [](unsigned char flags) { return flags % 2 == 1; });
 }
 
 // On a disk, since files in memory are always there.
@@ -42,7 +42,7 @@ TEST(ReadAhead, FetchesWhatIsNotInMemory) {
   ASSERT_TRUE(file.ok());
   const std::span<const std::byte> all = (*file)->bytes();
   const std::size_t before = PagesInMemory(all);
-  const std::size_t pages = kBytes / static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t pages = kBytes / Size(sysconf(_SC_PAGESIZE));
   if (before > pages / 8) GTEST_SKIP() << "the file system keeps its files in memory";
   ReadAhead(all.subspan(100, kBytes / 2));  // From within a page.
   for (int i = 0; i < 500 && PagesInMemory(all) < pages / 4; ++i) {

@@ -17,7 +17,7 @@ Result<std::string> ReadFile(const std::filesystem::path& path, std::size_t most
     const std::size_t size = content.size();
     content.resize(size + std::min(most - size, std::max(kFirstBytes, size)));
     file.read(content.data() + size, static_cast<std::streamsize>(content.size() - size));
-    content.resize(size + static_cast<std::size_t>(file.gcount()));
+    content.resize(size + file.gcount());
   }
   if (!file.is_open() || file.bad()) {
     return InvalidInput(errno != 0 ? std::strerror(errno) : "it cannot be read");

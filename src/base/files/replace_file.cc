@@ -44,7 +44,7 @@ class OpenFile {
           write(descriptor_, content.data(), std::min(content.size(), std::size_t{1} << 30));
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return false;
-      content.remove_prefix(static_cast<std::size_t>(written));
+      content.remove_prefix(written);
     }
     return true;
   }

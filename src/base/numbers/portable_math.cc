@@ -22,7 +22,7 @@ constexpr std::array<double, kTerms> InverseFactorials(int first, int step) {
   int n = 1;
   for (int i = 0; i < kTerms; ++i) {
     for (; n <= first + i * step; ++n) factorial *= n;
-    terms[static_cast<std::size_t>(i)] = 1 / factorial;
+    terms[i] = 1 / factorial;
   }
   return terms;
 }
@@ -39,7 +39,7 @@ SinCos PortableSinCos(double angle) {
   double sine = 0;
   double cosine = 0;
   for (int i = kTerms - 1; i >= 0; --i) {
-    const auto at = static_cast<std::size_t>(i);
+    const std::size_t at = i;
     const double sign = i % 2 == 0 ? 1 : -1;
     sine = sine * square + sign * kSine[at];
     cosine = cosine * square + sign * kCosine[at];
@@ -79,7 +79,7 @@ double PortableExp(double x) {
   const double r = (x - n * kLog2High) - n * kLog2Low;
   static constexpr auto kTerms = InverseFactorials<17>(0, 1);
   double series = 0;
-  for (int i = 16; i >= 0; --i) series = series * r + kTerms[static_cast<std::size_t>(i)];
+  for (int i = 16; i >= 0; --i) series = series * r + kTerms[i];
   return std::ldexp(series, static_cast<int>(n));
 }
 

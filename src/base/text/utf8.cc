@@ -43,8 +43,8 @@ std::size_t ValidUtf8Prefix(std::string_view bytes) {
 }
 
 std::size_t CharactersIn(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
+  return std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; });
 }
 
 std::string Shortened(std::string_view text, std::size_t most) {

@@ -49,7 +49,7 @@ std::vector<int> DetectCores() {
 bool TakeNumber(std::string_view* text, int* number) {
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
   if (error != std::errc() || *number < 0 || *number >= kMaxCores) return false;
-  text->remove_prefix(static_cast<std::size_t>(end - text->data()));
+  text->remove_prefix(end - text->data());
   return true;
 }
 
@@ -134,8 +134,8 @@ CoreSplit DefaultCoreSplit(const std::vector<int>& available) {
   CoreSplit split;
   if (available.size() == 1) return {available, available};
   const std::size_t draft = std::max<std::size_t>(1, available.size() / 8);
-  split.target.assign(available.begin(), available.end() - static_cast<std::ptrdiff_t>(draft));
-  split.draft.assign(available.end() - static_cast<std::ptrdiff_t>(draft), available.end());
+  split.target.assign(available.begin(), available.end() - draft);
+  split.draft.assign(available.end() - draft, available.end());
   std::sort(split.target.begin(), split.target.end());
   std::sort(split.draft.begin(), split.draft.end());
   return split;

@@ -23,7 +23,7 @@ void RunThreads(int parts, const Work& work) {
     }
   };
   std::vector<std::thread> others;
-  others.reserve(static_cast<std::size_t>(parts));
+  others.reserve(parts);
   int started = 1;
   try {
     for (; started < parts; ++started) others.emplace_back(run, started);

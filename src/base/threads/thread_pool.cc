@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "base/threads/wait_clock.h"
 
@@ -104,7 +105,7 @@ struct ThreadPool::Shared {
   static constexpr int kPieceBits = 20;
   static constexpr std::int64_t kMostPieces = (std::int64_t{1} << kPieceBits) - 1;
 
-  explicit Shared(int workers) : size(workers), shares(static_cast<std::size_t>(workers)) {}
+  explicit Shared(int workers) : size(workers), shares(workers) {}
 
   // The owner begins a call and returns its number.
   std::uint64_t Begin(const Work& work);
@@ -142,7 +143,7 @@ std::uint64_t ThreadPool::Shared::Begin(const Work& work) {
 }
 
 std::int64_t ThreadPool::Shared::Claim(std::uint64_t number, const Work& work, int of) {
-  std::atomic<std::uint64_t>& next = shares[static_cast<std::size_t>(of)].next;
+  std::atomic<std::uint64_t>& next = shares[of].next;
   const std::int64_t end = ShareBegin(work, of + 1);
   std::uint64_t seen = next.load(std::memory_order_relaxed);
   while (true) {
@@ -270,8 +271,7 @@ void ThreadPool::Worker::Sleep() {
 
 void ThreadPool::Worker::OfferCore() {
   sched_yield();
-  shared_.shares[static_cast<std::size_t>(index_)].waited_ns.fetch_add(clock_.Take(),
-                                                                       std::memory_order_relaxed);
+  shared_.shares[index_].waited_ns.fetch_add(clock_.Take(), std::memory_order_relaxed);
   turn_ends_ns_ = NowNs() + kTurnNs;
 }
 
@@ -279,12 +279,12 @@ ThreadPool::ThreadPool(CoreSet cores)
     : cores_(std::move(cores)),
       core_of_(cores_.begin(), cores_.end()),
       seen_waited_(cores_.size()),
-      shared_(std::make_unique<Shared>(static_cast<int>(cores_.size()))) {
+      shared_(std::make_unique<Shared>(Int(cores_.size()))) {
   FT_CHECK(!cores_.empty(), "a thread pool needs at least one core");
   try {
     for (int worker = 1; worker < size(); ++worker) {
       threads_.emplace_back([this, worker] {
-        PinCurrentThread(cores_[static_cast<std::size_t>(worker)]);
+        PinCurrentThread(cores_[worker]);
         Worker(shared_.get(), worker).Loop();
       });
     }

@@ -22,7 +22,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int size() const { return static_cast<int>(cores_.size()); }
+  int size() const { return cores_.size(); }
   const CoreSet& cores() const { return cores_; }
 
   /// Pins the calling thread to the pool's first core; the owner calls it once before `Run`.

@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <numeric>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
 // Pinning to a core that several workers share, or to one that does not exist, is harmless.
 CoreSet Workers(int count) {
-  CoreSet cores(static_cast<std::size_t>(count));
+  CoreSet cores(Size(count));
   std::iota(cores.begin(), cores.end(), 0);
   return cores;
 }
@@ -22,11 +24,11 @@ class ThreadPoolTest : public testing::TestWithParam<int> {};
 
 TEST_P(ThreadPoolTest, EveryWorkerRunsOncePerCall) {
   ThreadPool pool(Workers(GetParam()));
-  std::vector<int> calls(static_cast<std::size_t>(pool.size()), 0);
+  std::vector<int> calls(pool.size(), 0);
   for (int round = 1; round <= 1000; ++round) {
     pool.Run([&](int worker, int workers) {
       EXPECT_EQ(workers, pool.size());
-      ++calls[static_cast<std::size_t>(worker)];
+      ++calls[worker];
     });
     for (const int count : calls) ASSERT_EQ(count, round);
   }
@@ -44,12 +46,12 @@ TEST_P(ThreadPoolTest, WakesFromSleep) {
 
 TEST_P(ThreadPoolTest, WorkOfOneCallIsVisibleToTheNext) {
   ThreadPool pool(Workers(GetParam()));
-  std::vector<int> values(static_cast<std::size_t>(pool.size()), 0);
+  std::vector<int> values(pool.size(), 0);
   for (int round = 0; round < 500; ++round) {
     std::vector<int> next(values.size());
     pool.Run([&](int worker, int workers) {
-      const auto w = static_cast<std::size_t>(worker);
-      next[w] = values[(w + 1) % static_cast<std::size_t>(workers)] + 1;
+      const std::size_t w = worker;
+      next[w] = values[(w + 1) % Size(workers)] + 1;
     });
     values = next;
   }
@@ -60,16 +62,16 @@ TEST_P(ThreadPoolTest, SharesEachItemOutOnce) {
   ThreadPool pool(Workers(GetParam()));
   for (const int count : {1, 2, 7, 64, 1000, 3'000'000}) {
     for (const int piece : {1, 3, 50, 5000}) {
-      std::vector<std::atomic<std::uint8_t>> taken(static_cast<std::size_t>(count));
-      std::vector<std::atomic<bool>> working(static_cast<std::size_t>(pool.size()));
+      std::vector<std::atomic<std::uint8_t>> taken(count);
+      std::vector<std::atomic<bool>> working(pool.size());
       pool.Share(count, piece, [&](int worker, std::int64_t begin, std::int64_t end) {
-        EXPECT_FALSE(working[static_cast<std::size_t>(worker)].exchange(true));
+        EXPECT_FALSE(working[worker].exchange(true));
         EXPECT_LT(begin, end);
         if (pool.size() > 1 && count <= 1000) {  // More have larger pieces.
           EXPECT_LE(end - begin, piece);
         }
-        for (std::int64_t i = begin; i < end; ++i) ++taken[static_cast<std::size_t>(i)];
-        working[static_cast<std::size_t>(worker)] = false;
+        for (std::int64_t i = begin; i < end; ++i) ++taken[i];
+        working[worker] = false;
       });
       EXPECT_TRUE(std::ranges::all_of(taken, [](const auto& times) { return times == 1; }));
     }
@@ -102,7 +104,7 @@ TEST_P(ThreadPoolTest, SharedWorkOfOneCallIsVisibleToTheNext) {
   for (int round = 0; round < 500; ++round) {
     std::vector<int> next(kCount);
     pool.Share(kCount, 3, [&](int, std::int64_t begin, std::int64_t end) {
-      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      for (std::size_t i = begin; i < Size(end); ++i) {
         next[i] = values[(i + 17) % kCount] + 1;
       }
     });
@@ -132,7 +134,7 @@ TEST(ThreadPool, OwnerChangesCoresWithAWorker) {
     pool.Adopt();
     const auto cores_of = [&] {
       std::vector<int> masks(2);
-      pool.Run([&](int worker, int) { masks[static_cast<std::size_t>(worker)] = CoreMask(); });
+      pool.Run([&](int worker, int) { masks[worker] = CoreMask(); });
       return masks;
     };
     const std::vector<int> before = cores_of();

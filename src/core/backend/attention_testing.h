@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/backend/conformance_testing.h"
 
 namespace foretoken {
@@ -21,15 +22,15 @@ struct AttentionCase {
 
   AttentionCase(HeadShape shape, int count, std::uint32_t seed, int dims = 0)
       : heads(shape), positions(count) {
-    qkv = Random(static_cast<std::size_t>(count * shape.row_width()), seed);
-    sinks = Random(static_cast<std::size_t>(shape.heads), seed + 1);
+    qkv = Random(Size(count * shape.row_width()), seed);
+    sinks = Random(Size(shape.heads), seed + 1);
     rule.scale = 1 / std::sqrt(double(shape.head_dim));
     const int most = shape.head_dim - shape.latent;
     rope.dims = dims == 0 ? most : std::min(dims, most);
     const int half = rope.dims / 2;
     rope.positions = count;
-    rope.cos = Buffer(static_cast<std::size_t>(count * half) * sizeof(float));
-    rope.sin = Buffer(static_cast<std::size_t>(count * half) * sizeof(float));
+    rope.cos = Buffer(Size(count * half) * sizeof(float));
+    rope.sin = Buffer(Size(count * half) * sizeof(float));
     for (int p = 0; p < count; ++p) {
       for (int i = 0; i < half; ++i) {
         const double angle = p * std::pow(1e4, -double(i) / half);
@@ -47,9 +48,8 @@ struct Placement {
   std::vector<std::int32_t> tail;
 
   std::int32_t SlotOf(int position) const {
-    if (position >= trunk) return tail[static_cast<std::size_t>(position - trunk)];
-    return blocks[static_cast<std::size_t>(position / kBlockSize)] * kBlockSize +
-           position % kBlockSize;
+    if (position >= trunk) return tail[position - trunk];
+    return blocks[position / kBlockSize] * kBlockSize + position % kBlockSize;
   }
 };
 
@@ -92,8 +92,7 @@ class StoredCase {
       qkv.insert(qkv.end(), rotated_.begin() + p * width, rotated_.begin() + (p + 1) * width);
       rows.push_back({p, placement_.SlotOf(p), 0, std::min(p + 1, placement_.trunk), 0});
     }
-    std::vector<float> out(queries.size() *
-                           static_cast<std::size_t>(heads.heads * heads.value_dim()));
+    std::vector<float> out(queries.size() * Size(heads.heads * heads.value_dim()));
     const std::int32_t* table = placement_.blocks.data();
     backend_->Attention({rows, {&table, 1}, placement_.tail}, heads, case_.rule, 1, qkv.data(), kv_,
                         out.data());
@@ -118,7 +117,7 @@ inline std::vector<float> AttendAt(Backend* backend, const AttentionCase& c,
 }
 
 inline std::vector<int> Range(int begin, int end) {
-  std::vector<int> values(static_cast<std::size_t>(end - begin));
+  std::vector<int> values(end - begin);
   std::iota(values.begin(), values.end(), begin);
   return values;
 }

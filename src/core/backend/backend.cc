@@ -27,16 +27,16 @@ std::size_t Matrix::bytes() const {
 }
 
 std::span<const TensorView> Matrix::BorrowedParts(int index) const {
-  const std::size_t parts = borrowed.size() / static_cast<std::size_t>(count);
-  return std::span(borrowed).subspan(static_cast<std::size_t>(index) * parts, parts);
+  const std::size_t parts = borrowed.size() / Size(count);
+  return std::span(borrowed).subspan(index * parts, parts);
 }
 
 Matrix Backend::Borrow(std::vector<TensorView> parts, int count) {
-  const std::size_t of_each = parts.size() / static_cast<std::size_t>(count);
+  const std::size_t of_each = parts.size() / Size(count);
   const std::span<const TensorView> all = parts;
   Matrix stack = MakeStack(all.first(of_each), count);
   for (int i = 0; i < count; ++i) {
-    PackInto(all.subspan(static_cast<std::size_t>(i) * of_each, of_each), i, &stack);
+    PackInto(all.subspan(i * of_each, of_each), i, &stack);
   }
   return stack;
 }

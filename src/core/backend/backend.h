@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "base/result.h"
 #include "core/backend/batch_plan.h"
 #include "core/backend/delta/delta_rule.h"
@@ -49,7 +50,7 @@ struct Matrix {
   std::vector<TensorView> borrowed;  ///< [count, parts of each]: the weights, where they lie.
 
   /// Bytes from a matrix of a stack to the next.
-  std::size_t stride() const { return data.bytes() / static_cast<std::size_t>(count); }
+  std::size_t stride() const { return data.bytes() / Size(count); }
   /// The bytes of all weights, wherever they lie.
   std::size_t bytes() const;
   /// What makes one matrix of a borrowed stack.
@@ -120,7 +121,7 @@ struct KvStore {
 
   /// Which of a layer's blocks is each block; null: itself.
   const std::int32_t* PlacesIn(int layer) const {
-    const KvLayer& of = shape.layers[static_cast<std::size_t>(layer)];
+    const KvLayer& of = shape.layers[layer];
     return shape.KeptApart(of) ? recent_places.data() : nullptr;
   }
   /// Which of a gated delta layer's blocks is each block; null: itself.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "core/backend/attention_testing.h"
 
 namespace foretoken {
@@ -85,9 +86,8 @@ TEST_P(AttentionTest, AWindowOfOneSeesItself) {
   const auto out = AttendAt(Make().get(), c, {{7, 2, 9}, 70, {}}, Range(0, 70));
   for (int p = 0; p < 70; ++p) {
     for (int i = 0; i < 64; ++i) {
-      const float value = c.qkv[static_cast<std::size_t>(p * 128 + 96 + i % 32)];
-      ASSERT_NEAR(out[static_cast<std::size_t>(p * 64 + i)], value,
-                  0.01F * std::fabs(value) + 0.03F);
+      const float value = c.qkv[p * 128 + 96 + i % 32];
+      ASSERT_NEAR(out[p * 64 + i], value, 0.01F * std::fabs(value) + 0.03F);
     }
   }
 }
@@ -179,7 +179,7 @@ TEST_P(AttentionTest, AttentionDoesNotDependOnPlacementBatchOrThreads) {
     const HeadShape& heads = kHeadShapes[shape / 2];
     AttentionCase c(heads, 100, 8);
     Apply(shape % 2 == 0 ? Rule::kPlain : Rule::kAll, &c);
-    const std::size_t width = static_cast<std::size_t>(heads.heads * heads.value_dim());
+    const std::size_t width = Size(heads.heads * heads.value_dim());
     std::vector<float> alone;
     const StoredCase first(backend.get(), c, placements[0]);
     for (int p = 0; p < 100; ++p) {
@@ -191,8 +191,7 @@ TEST_P(AttentionTest, AttentionDoesNotDependOnPlacementBatchOrThreads) {
         const StoredCase stored(each, c, placements[i]);
         for (const int begin : {0, 1, 60, 84, 99}) {
           const auto out = stored.AttendAt(Range(begin, 100));
-          ASSERT_TRUE(SameBits(out.data(), alone.data() + static_cast<std::size_t>(begin) * width,
-                               out.size()))
+          ASSERT_TRUE(SameBits(out.data(), alone.data() + begin * width, out.size()))
               << "placement " << i << " from " << begin << ", head_dim " << heads.head_dim;
         }
       }
@@ -203,7 +202,7 @@ TEST_P(AttentionTest, AttentionDoesNotDependOnPlacementBatchOrThreads) {
 // A tree: branches after position 70, each with its own tail, in one call with a second sequence.
 void CheckTree(Backend* backend, Rule rule) {
   const HeadShape heads{9, 3, 64};
-  const std::size_t width = static_cast<std::size_t>(heads.heads * heads.head_dim);
+  const std::size_t width = Size(heads.heads * heads.head_dim);
   const std::int64_t row_width = heads.row_width();
   const int trunk = 70;
   const int depth = 6;
@@ -283,7 +282,7 @@ TEST_P(AttentionTest, CopyKvMovesEveryLayer) {
     backend->CopyKv(kv, moves);
     std::vector<RowPlace> rows;
     for (int p = 0; p < 50; ++p) rows.push_back({p, to.SlotOf(p), 0, std::min(p + 1, 33), 0});
-    std::vector<float> out(static_cast<std::size_t>(50 * heads.heads * heads.value_dim()));
+    std::vector<float> out(Size(50 * heads.heads * heads.value_dim()));
     const std::int32_t* table = to.blocks.data();
     backend->Attention({rows, {&table, 1}, to.tail}, heads, c.rule, 1, qkv.data(), kv, out.data());
     const auto expected = AttendAt(backend.get(), c, from, Range(0, 50));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/numbers/integers.h"
 #include "base/numbers/philox.h"
 #include "core/backend/conformance_testing.h"
 
@@ -25,13 +26,13 @@ TEST_P(OperationTest, MatMulAgreesWithReference) {
   auto reference = Reference();
   for (const auto& [outputs, inputs] :
        {std::pair{172, 64}, {64, 172}, {97, 33}, {16, 576}, {200, 192}, {5, 1}, {33, 1536}}) {
-    const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1);
+    const auto weights = Random(Size(outputs * inputs), 1);
     const TensorView view = ViewOf(weights, outputs);
     const Matrix packed = backend->Pack({&view, 1});
     const Matrix plain = reference->Pack({&view, 1});
     for (const int rows : {1, 2, 3, 7, 16, 17, 33, 64, 70}) {
-      const auto x = Random(static_cast<std::size_t>(rows * inputs), 2);
-      std::vector<float> y(static_cast<std::size_t>(rows * outputs), 3.0F);
+      const auto x = Random(Size(rows * inputs), 2);
+      std::vector<float> y(Size(rows * outputs), 3.0F);
       std::vector<float> expected(y.size());
       backend->MatMul(packed, x.data(), rows, y.data());
       reference->MatMul(plain, x.data(), rows, expected.data());
@@ -57,31 +58,30 @@ TEST_P(OperationTest, MatMulRowsDoNotDependOnTheirBatchOrThreads) {
   if (!slow) shapes.insert(shapes.end(), {{512, 2048}, {2048, 64}, {576, 1536}});
   if (!slow) shapes.push_back({49152, 64});
   for (const auto& [outputs, inputs] : shapes) {
-    const auto weights = Random(static_cast<std::size_t>(outputs) * inputs, 1);
+    const auto weights = Random(Size(outputs) * inputs, 1);
     const TensorView view = ViewOf(weights, outputs);
     const Matrix packed = backend->Pack({&view, 1});
     const int most = outputs > 10000 ? 17 : 70;
-    const auto x = Random(static_cast<std::size_t>(most * inputs), 2);
-    const auto base = Random(static_cast<std::size_t>(most) * outputs, 3);
+    const auto x = Random(Size(most * inputs), 2);
+    const auto base = Random(Size(most) * outputs, 3);
     std::vector<float> alone(base.size());
     std::vector<float> alone_added = base;
     for (int r = 0; r < most; ++r) {
-      const std::size_t at = static_cast<std::size_t>(r) * outputs;
+      const std::size_t at = Size(r) * outputs;
       backend->MatMul(packed, x.data() + r * inputs, 1, alone.data() + at);
       backend->MatMulAdd(packed, x.data() + r * inputs, 1, alone_added.data() + at);
     }
     for (int rows = 1; rows <= most; rows += rows < 36 ? 1 : 7) {
       for (Backend* each : {backend.get(), threaded.get()}) {
-        const std::size_t count = static_cast<std::size_t>(rows) * outputs;
+        const std::size_t count = Size(rows) * outputs;
         std::vector<float> y(count);
         each->MatMul(packed, x.data(), rows, y.data());
         ASSERT_TRUE(SameBits(y.data(), alone.data(), count)) << rows << " rows of " << outputs;
         // From another place in the batch.
         const int skip = most - rows;
-        std::copy_n(base.data() + static_cast<std::size_t>(skip) * outputs, count, y.data());
+        std::copy_n(base.data() + Size(skip) * outputs, count, y.data());
         each->MatMulAdd(packed, x.data() + skip * inputs, rows, y.data());
-        ASSERT_TRUE(SameBits(y.data(),
-                             alone_added.data() + static_cast<std::size_t>(skip) * outputs, count))
+        ASSERT_TRUE(SameBits(y.data(), alone_added.data() + Size(skip) * outputs, count))
             << rows << " rows of " << outputs;
       }
     }
@@ -112,11 +112,11 @@ TEST_P(OperationTest, NormsAndGates) {
   auto reference = Reference();
   for (const int width : {1, 16, 33, 64, 172, 576, 2048}) {
     const int rows = width == 2048 ? 150 : 5;
-    const auto x = Random(static_cast<std::size_t>(2 * rows * width), 1, 4.0F);
-    const auto gain = Random(static_cast<std::size_t>(width), 2);
-    std::vector<float> out(static_cast<std::size_t>(rows * width));
+    const auto x = Random(Size(2 * rows * width), 1, 4.0F);
+    const auto gain = Random(Size(width), 2);
+    std::vector<float> out(Size(rows * width));
     std::vector<float> expected(out.size());
-    std::vector<float> alone(static_cast<std::size_t>(width));
+    std::vector<float> alone(width);
     backend->RmsNorm(x.data(), gain.data(), 1e-5F, rows, width, out.data());
     reference->RmsNorm(x.data(), gain.data(), 1e-5F, rows, width, expected.data());
     EXPECT_THAT(out, Pointwise(NearBy(Tolerance(2e-5F)), expected)) << width;
@@ -159,9 +159,8 @@ TEST_P(OperationTest, PartsOfRowsAreNormalisedInPlace) {
                          out.data() + 16);
       for (int row = 0; row < 300; ++row) {
         for (int part = 0; part < 7; ++part) {
-          const std::size_t at = static_cast<std::size_t>(row * 7 + part) * 16;
-          std::vector<float> expected(x.begin() + static_cast<std::ptrdiff_t>(at),
-                                      x.begin() + static_cast<std::ptrdiff_t>(at) + 16);
+          const std::size_t at = Size(row * 7 + part) * 16;
+          std::vector<float> expected(x.begin() + at, x.begin() + at + 16);
           const float* gain = gains.data() + (gain_of_each ? (part - 1) * 16 : 0);
           if (part >= 1 && part < 4 && kind == NormKind::kRms) {
             backend->RmsNorm(expected.data(), gain, 1e-5F, 1, 16, expected.data());
@@ -240,7 +239,7 @@ TEST_P(OperationTest, DrawsAreThoseOfPhilox) {
 // Logits of several kinds: plain, with tokens masked, all alike, sharply peaked, with huge values,
 // two of all, with NaN.
 std::vector<float> LogitsOf(int kind, int vocabulary, std::uint32_t seed) {
-  auto logits = Random(static_cast<std::size_t>(vocabulary), seed, kind == 3 ? 8.0F : 2.0F);
+  auto logits = Random(Size(vocabulary), seed, kind == 3 ? 8.0F : 2.0F);
   std::mt19937 generator(seed);
   switch (kind) {
     case 1:
@@ -294,23 +293,22 @@ TEST_P(OperationTest, MatMulMaximaIsMatMulAndItsMaxima) {
                     GetParam().kernels == &cpu::fused::Table();
   const int inputs = 64;
   for (const int outputs : {5, 128, 130, 1100, slow ? 2048 : 49152}) {
-    auto weights = Random(static_cast<std::size_t>(outputs) * inputs, 1);
+    auto weights = Random(Size(outputs) * inputs, 1);
     weights[0] = std::numeric_limits<float>::quiet_NaN();
     const TensorView view = ViewOf(weights, outputs);
     const Matrix packed = backend->Pack({&view, 1});
     for (const int rows : {1, 3, 17, 70}) {
-      const auto x = Random(static_cast<std::size_t>(rows * inputs), 2);
-      std::vector<float> expected(static_cast<std::size_t>(rows) * outputs);
+      const auto x = Random(Size(rows * inputs), 2);
+      std::vector<float> expected(Size(rows) * outputs);
       backend->MatMul(packed, x.data(), rows, expected.data());
-      const auto groups = static_cast<std::size_t>(Logits::Groups(outputs));
+      const std::size_t groups = Logits::Groups(outputs);
       for (Backend* each : {backend.get(), threaded.get()}) {
         std::vector<float> y(expected.size());
-        std::vector<float> maxima(static_cast<std::size_t>(rows) * groups);
+        std::vector<float> maxima(Size(rows) * groups);
         each->MatMulMaxima(packed, x.data(), rows, y.data(), maxima.data());
         ASSERT_TRUE(SameBits(y.data(), expected.data(), y.size())) << rows << " of " << outputs;
         for (int r = 0; r < rows; ++r) {
-          const auto wanted = MaximaOf(std::span(expected).subspan(
-              static_cast<std::size_t>(r) * outputs, static_cast<std::size_t>(outputs)));
+          const auto wanted = MaximaOf(std::span(expected).subspan(Size(r) * outputs, outputs));
           ASSERT_TRUE(SameBits(maxima.data() + r * groups, wanted.data(), groups));
         }
       }

@@ -83,7 +83,7 @@ inline std::vector<float> Random(std::size_t count, std::uint32_t seed, float sc
 
 inline TensorView ViewOf(const std::vector<float>& values, std::int64_t rows) {
   return {WeightFormat::kF32,
-          {rows, static_cast<std::int64_t>(values.size()) / rows},
+          {rows, std::ssize(values) / rows},
           reinterpret_cast<const std::byte*>(values.data())};
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/backend/attention_testing.h"
 
 namespace foretoken {
@@ -46,7 +47,7 @@ std::vector<float> Masked(const AttentionCase& c, const std::vector<float>& qkv,
   for (int row = 0; row < c.positions; ++row) {
     for (int head = 0; head < heads.heads; ++head) {
       const float* const q = qkv.data() + row * heads.row_width() + head * heads.head_dim;
-      std::vector<double> sum(static_cast<std::size_t>(heads.value_dim()));
+      std::vector<double> sum(heads.value_dim());
       double total = 0;
       for (int p = 0; p <= row; ++p) {
         if (!Sees(seen, row, p)) continue;
@@ -114,7 +115,7 @@ TEST_P(WindowConformance, AnchorsAndAWindowAreAMask) {
 TEST_P(WindowConformance, AnchorsDoNotDependOnPlacementOrBatch) {
   const auto backend = Make();
   for (const HeadShape& heads : kWindowShapes) {
-    const auto width = static_cast<std::size_t>(heads.heads * heads.value_dim());
+    const auto width = Size(heads.heads * heads.value_dim());
     for (const Seen& seen : kSeen) {
       AttentionCase c(heads, kPositions, 24);
       c.rule.window = seen.window;
@@ -124,14 +125,12 @@ TEST_P(WindowConformance, AnchorsDoNotDependOnPlacementOrBatch) {
         const StoredCase stored(backend.get(), c, placement);
         for (const auto& [begin, end] : {std::pair{0, 37}, {37, 70}, {64, 96}, {70, 150}}) {
           const auto out = stored.AttendAt(Range(begin, end));
-          ASSERT_TRUE(
-              SameBits(out.data(), &whole[static_cast<std::size_t>(begin) * width], out.size()))
+          ASSERT_TRUE(SameBits(out.data(), &whole[Size(begin) * width], out.size()))
               << "from " << begin << ", window " << seen.window << ", " << seen.anchors;
         }
         for (const int row : {0, 3, 31, 32, 33, 100, 149}) {
           const auto out = stored.AttendAt({row});
-          ASSERT_TRUE(
-              SameBits(out.data(), &whole[static_cast<std::size_t>(row) * width], out.size()))
+          ASSERT_TRUE(SameBits(out.data(), &whole[Size(row) * width], out.size()))
               << row << ", window " << seen.window << ", " << seen.anchors;
         }
       }
@@ -163,11 +162,11 @@ class SparseStore {
   std::vector<float> Store(const Placement& placement) {
     std::vector<float> qkv = case_.qkv;
     const std::int32_t* const table = placement.blocks.data();
-    const auto kept = static_cast<int>(BlocksFor(case_.rule.anchors));
+    const int kept = BlocksFor(case_.rule.anchors);
     int next = 0;
     for (int p = 0; p < case_.positions; ++p) {
       const std::int32_t slot = placement.SlotOf(p);
-      std::int32_t& place = places_[static_cast<std::size_t>(slot / kBlockSize)];
+      std::int32_t& place = places_[slot / kBlockSize];
       if (place < 0) {
         place = next < kept ? next : kept + (next - kept) % 4;
         for (std::int32_t& other : places_) {
@@ -184,7 +183,7 @@ class SparseStore {
 
   /// Takes the slots of a block through another one, which has a place, and back.
   void MoveThrough(std::int32_t other, std::int32_t first_slot, int count) {
-    places_[static_cast<std::size_t>(other)] = kPlaces - 1;
+    places_[other] = kPlaces - 1;
     for (int lane = 0; lane < count; ++lane) {
       const std::int32_t by = other * kBlockSize + lane;
       const KvMove moves[] = {{first_slot + lane, by}, {by, first_slot + lane}};

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/numbers/integers.h"
 #include "core/backend/conformance_testing.h"
 #include "core/tensor/half.h"
 #include "core/tensor/quantize.h"
@@ -39,7 +40,7 @@ Matrix StackOf(const std::vector<std::vector<float>>& matrices, Backend* backend
   const TensorView first = ViewOf(matrices[0], kExpertOutputs);
   Matrix stack = backend->MakeStack({&first, 1}, kExpertMatrices);
   for (int i = 0; i < kExpertMatrices; ++i) {
-    const TensorView view = ViewOf(matrices[static_cast<std::size_t>(i)], kExpertOutputs);
+    const TensorView view = ViewOf(matrices[i], kExpertOutputs);
     backend->PackInto({&view, 1}, i, &stack);
   }
   return stack;
@@ -58,8 +59,7 @@ TEST_P(ExpertsTest, GroupsOfRowsMeetTheirMatricesAsAlone) {
     backend->MatMulGroups(stack, kGroups, nullptr, x.data(), plain.data());
     backend->MatMulGroups(stack, kGroups, bias.data(), x.data(), biased.data());
     for (const RowGroup& group : kGroups) {
-      const TensorView view =
-          ViewOf(matrices[static_cast<std::size_t>(group.matrix)], kExpertOutputs);
+      const TensorView view = ViewOf(matrices[group.matrix], kExpertOutputs);
       const Matrix matrix = backend->Pack({&view, 1});
       for (int row = group.begin; row < group.end; ++row) {
         std::vector<float> alone(kExpertOutputs);
@@ -101,7 +101,7 @@ TEST_P(ExpertsTest, BorrowedMatricesHaveTheBitsOfPackedOnes) {
              {kExpertOutputs - kFirst, inputs},
              reinterpret_cast<const std::byte*>(rounded[i].data())}};
         if (i == 0) packed = backend->MakeStack(own, kExpertMatrices);
-        backend->PackInto(own, static_cast<int>(i), &packed);
+        backend->PackInto(own, Int(i), &packed);
         parts.insert(parts.end(), own.begin(), own.end());
       }
       const Matrix borrowed = backend->Borrow(parts, kExpertMatrices);
@@ -152,14 +152,14 @@ std::vector<std::pair<int, double>> Expected(const Routing& routing, std::span<c
   };
   const std::vector<int> order = descending(by);
   const int width = routing.experts / routing.groups;
-  std::vector<double> groups(static_cast<std::size_t>(routing.groups), 0);
+  std::vector<double> groups(routing.groups, 0);
   std::vector<int> seen(groups.size());
   for (const int expert : order) {
     const int most = routing.group_score == Routing::GroupScore::kLargest ? 1 : 2;
     if (seen[expert / width]++ < most) groups[expert / width] += by[expert];
   }
   std::vector<int> best = descending(groups);
-  best.resize(static_cast<std::size_t>(routing.chosen_groups));
+  best.resize(routing.chosen_groups);
   std::vector<std::pair<int, double>> chosen;
   double sum = 0;
   for (const int expert : order) {
@@ -208,12 +208,12 @@ TEST_P(ExpertsTest, GroupsMeetMatricesOfEveryFormat) {
     }
     Matrix stack = backend->MakeStack({&views[0], 1}, kExpertMatrices);
     for (int matrix = 0; matrix < kExpertMatrices; ++matrix) {
-      backend->PackInto({&views[static_cast<std::size_t>(matrix)], 1}, matrix, &stack);
+      backend->PackInto({&views[matrix], 1}, matrix, &stack);
     }
     std::vector<float> y(25 * kRows);
     backend->MatMulGroups(stack, kGroups, nullptr, x.data(), y.data());
     for (const RowGroup& group : kGroups) {
-      const Matrix alone = backend->Pack({&views[static_cast<std::size_t>(group.matrix)], 1});
+      const Matrix alone = backend->Pack({&views[group.matrix], 1});
       for (int row = group.begin; row < group.end; ++row) {
         std::vector<float> expected(kRows);
         backend->MatMul(alone, x.data() + row * kWide, 1, expected.data());
@@ -230,10 +230,10 @@ TEST_P(ExpertsTest, RowsChooseTheLargestAndWeighThem) {
   constexpr int kRows = 9;
   for (const Routing& routing : Routings()) {
     for (const bool biased : {false, true}) {
-      const auto scores = Random(static_cast<std::size_t>(kRows * routing.experts), 7, 3.0F);
-      const auto bias = Random(biased ? static_cast<std::size_t>(routing.experts) : 0, 8, 0.3F);
+      const auto scores = Random(Size(kRows * routing.experts), 7, 3.0F);
+      const auto bias = Random(biased ? Size(routing.experts) : 0, 8, 0.3F);
       const float* const choice_bias = biased ? bias.data() : nullptr;
-      const auto count = static_cast<std::size_t>(kRows * routing.chosen);
+      const auto count = Size(kRows * routing.chosen);
       std::vector<std::int32_t> chosen(count);
       std::vector<std::int32_t> expected(count);
       std::vector<float> weights(count);
@@ -244,15 +244,14 @@ TEST_P(ExpertsTest, RowsChooseTheLargestAndWeighThem) {
       EXPECT_EQ(chosen, expected);
       EXPECT_THAT(weights, testing::Pointwise(NearBy(Tolerance(1e-6F)), expected_weights));
       for (int row = 0; row < kRows; ++row) {
-        const std::span of_row(scores.data() + row * routing.experts,
-                               static_cast<std::size_t>(routing.experts));
-        std::size_t at = static_cast<std::size_t>(row * routing.chosen);
+        const std::span of_row(scores.data() + row * routing.experts, routing.experts);
+        std::size_t at = Size(row * routing.chosen);
         for (const auto& [expert, weight] : Expected(routing, of_row, bias)) {
           EXPECT_EQ(chosen[at], expert);
           EXPECT_NEAR(weights[at++], weight, 3e-6);
         }
       }
-      std::vector<float> alone(static_cast<std::size_t>(routing.chosen));
+      std::vector<float> alone(routing.chosen);
       backend->Route(routing, scores.data() + 4 * routing.experts, choice_bias, 1, expected.data(),
                      alone.data());
       EXPECT_TRUE(SameBits(alone.data(), weights.data() + 4 * routing.chosen, alone.size()));
@@ -280,7 +279,7 @@ TEST_P(ExpertsTest, RowsAreAddedAsTheirGatesSay) {
   const auto reference = Reference();
   constexpr int kRows = 300;
   for (const int width : {1, 40, 512, 1000}) {
-    const auto x = Random(static_cast<std::size_t>(kRows * width), 1);
+    const auto x = Random(Size(kRows * width), 1);
     const auto before = Random(x.size(), 2);
     auto gates = Random(kRows, 3, 3.0F);
     gates[0] = -1000.0F;
@@ -291,8 +290,8 @@ TEST_P(ExpertsTest, RowsAreAddedAsTheirGatesSay) {
     reference->AddGatedRows(gates.data(), x.data(), kRows, width, expected.data());
     EXPECT_THAT(y, testing::Pointwise(NearBy(Tolerance(2e-6F)), expected));
     for (int i = 0; i < width; ++i) {
-      EXPECT_EQ(y[static_cast<std::size_t>(i)], before[static_cast<std::size_t>(i)]);
-      const auto at = static_cast<std::size_t>(width + i);
+      EXPECT_EQ(y[i], before[i]);
+      const std::size_t at = width + i;
       EXPECT_EQ(y[at], before[at] + x[at]);
     }
     std::vector<float> alone(before.begin() + 5 * width, before.begin() + 6 * width);
@@ -308,20 +307,20 @@ TEST_P(ExpertsTest, RowsAreSummedWithTheirWeights) {
   constexpr int kRows = 300;
   constexpr int kCount = 3;
   for (const int width : {1, 40, 512}) {
-    const auto x = Random(static_cast<std::size_t>(kRows * kCount * width), 1);
+    const auto x = Random(Size(kRows * kCount * width), 1);
     const auto weights = Random(kRows * kCount, 2);
     std::vector<std::int32_t> places(kRows * kCount);
     for (std::size_t i = 0; i < places.size(); ++i) {
       places[i] = static_cast<std::int32_t>(i * 7 % places.size());
     }
-    std::vector<float> out(static_cast<std::size_t>(kRows * width));
+    std::vector<float> out(Size(kRows * width));
     std::vector<float> expected(out.size());
     backend->WeightedSums(x.data(), places.data(), weights.data(), kRows, kCount, width,
                           out.data());
     reference->WeightedSums(x.data(), places.data(), weights.data(), kRows, kCount, width,
                             expected.data());
     EXPECT_THAT(out, testing::Pointwise(NearBy(Tolerance(2e-6F)), expected));
-    std::vector<float> alone(static_cast<std::size_t>(width));
+    std::vector<float> alone(width);
     backend->WeightedSums(x.data(), places.data() + 5 * kCount, weights.data() + 5 * kCount, 1,
                           kCount, width, alone.data());
     EXPECT_TRUE(SameBits(alone.data(), out.data() + 5 * width, alone.size()));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "core/backend/conformance_testing.h"
 #include "core/tensor/half.h"
 
@@ -35,7 +36,7 @@ struct Stored {
       // The upper byte of every half is a small number, so that none that is a scale is infinite.
       for (std::size_t i = 1; i < bytes.size(); i += 2) bytes[i] &= std::byte{0xB3};
     } else {
-      const std::vector<float> values = Random(static_cast<std::size_t>(rows * width), seed, 0.1F);
+      const std::vector<float> values = Random(Size(rows * width), seed, 0.1F);
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (format == WeightFormat::kF32) {
           std::memcpy(bytes.data() + 4 * i, &values[i], 4);
@@ -65,13 +66,13 @@ TEST_P(PortableTest, ProductsOfEveryFormatAreThoseOfPlainLoops) {
     const Matrix packed = backend->Pack({&view, 1});
     const Matrix plain = reference->Pack({&view, 1});
     for (const int rows : {1, 3, 18}) {
-      const auto x = Random(static_cast<std::size_t>(rows) * 512, 2);
-      auto y = Random(static_cast<std::size_t>(rows) * 41, 3);
+      const auto x = Random(Size(rows) * 512, 2);
+      auto y = Random(Size(rows) * 41, 3);
       auto expected = y;
       backend->MatMulAdd(packed, x.data(), rows, y.data());
       reference->MatMulAdd(plain, x.data(), rows, expected.data());
       ASSERT_TRUE(SameBits(y.data(), expected.data(), y.size())) << InfoOf(format).name;
-      std::vector<float> maxima(static_cast<std::size_t>(rows));
+      std::vector<float> maxima(rows);
       std::vector<float> largest(maxima.size());
       backend->MatMulMaxima(packed, x.data(), rows, y.data(), maxima.data());
       reference->MatMulMaxima(plain, x.data(), rows, expected.data(), largest.data());
@@ -109,8 +110,8 @@ TEST_P(PortableTest, AMatrixMayHaveSeveralFormats) {
   EXPECT_EQ(packed.bands.size(), 5U);
   EXPECT_EQ(packed.outputs, outputs);
   for (const int rows : {1, 2, 7, 19}) {
-    const auto x = Random(static_cast<std::size_t>(rows) * 1024, 8);
-    std::vector<float> expected(static_cast<std::size_t>(rows * outputs));
+    const auto x = Random(Size(rows) * 1024, 8);
+    std::vector<float> expected(Size(rows * outputs));
     reference->MatMul(plain, x.data(), rows, expected.data());
     for (Backend* each : {backend.get(), threaded.get()}) {
       std::vector<float> y(expected.size());
@@ -149,7 +150,7 @@ TEST_P(PortableTest, StacksOfSeveralFormatsAreThoseOfPlainLoops) {
   const auto packed = [&](Backend* by) {
     Matrix stack = by->MakeStack(std::span(all).first(3), kStackedMatrices);
     for (int i = 0; i < kStackedMatrices; ++i) {
-      by->PackInto(std::span(all).subspan(static_cast<std::size_t>(3 * i), 3), i, &stack);
+      by->PackInto(std::span(all).subspan(Size(3 * i), 3), i, &stack);
     }
     return stack;
   };

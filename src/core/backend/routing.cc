@@ -19,19 +19,19 @@ float ScoreOf(std::span<const float> group, Routing::GroupScore kind) {
   if (kind == Routing::GroupScore::kLargest || group.size() == 1) {
     std::int32_t best = 0;
     ChooseLargest(group, {&best, 1});
-    return group[static_cast<std::size_t>(best)];
+    return group[best];
   }
   std::int32_t best[2];
   ChooseLargest(group, best);
-  return group[static_cast<std::size_t>(best[0])] + group[static_cast<std::size_t>(best[1])];
+  return group[best[0]] + group[best[1]];
 }
 
 }  // namespace
 
 void ChooseLargest(std::span<const float> scores, std::span<std::int32_t> largest) {
   const auto above = [&](std::int32_t a, std::int32_t b) {
-    const float score = scores[static_cast<std::size_t>(a)];
-    const float other = scores[static_cast<std::size_t>(b)];
+    const float score = scores[a];
+    const float other = scores[b];
     return score > other || (std::isnan(other) && !std::isnan(score));
   };
   std::size_t count = 0;
@@ -48,10 +48,10 @@ void ChooseLargest(std::span<const float> scores, std::span<std::int32_t> larges
 
 // Experts of groups that are not chosen come behind all others.
 void Router::LeaveOutGroups(const Routing& routing) {
-  const auto groups = static_cast<std::size_t>(routing.groups);
+  const std::size_t groups = routing.groups;
   const std::size_t width = by_.size() / groups;
   group_scores_.resize(groups);
-  groups_.resize(static_cast<std::size_t>(routing.chosen_groups));
+  groups_.resize(routing.chosen_groups);
   for (std::size_t group = 0; group < groups; ++group) {
     group_scores_[group] =
         ScoreOf(std::span(by_).subspan(group * width, width), routing.group_score);
@@ -68,8 +68,8 @@ void Router::Route(const RoutingArithmetic& arithmetic, const Routing& routing, 
                    const float* choice_bias, int rows, std::int32_t* experts, float* weights) {
   FT_CHECK(routing.experts % routing.groups == 0, "{} experts in {} groups", routing.experts,
            routing.groups);
-  const auto all = static_cast<std::size_t>(routing.experts);
-  const auto chosen = static_cast<std::size_t>(routing.chosen);
+  const std::size_t all = routing.experts;
+  const std::size_t chosen = routing.chosen;
   const bool sigmoids = UsesSigmoids(routing);
   values_.resize(all);
   by_.resize(all);

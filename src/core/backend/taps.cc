@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 
 TapStore TapStore::Allocate(const TapShape& shape, std::int64_t slots) {
@@ -9,7 +11,7 @@ TapStore TapStore::Allocate(const TapShape& shape, std::int64_t slots) {
 }
 
 std::size_t TapStore::Bytes(const TapShape& shape, std::int64_t slots) {
-  return static_cast<std::size_t>(slots * shape.width()) * sizeof(BFloat16);
+  return Size(slots * shape.width()) * sizeof(BFloat16);
 }
 
 bool TapStore::Has(int point) const {

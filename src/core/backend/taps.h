@@ -21,7 +21,7 @@ struct TapShape {
   std::vector<int> points;
   int hidden = 0;  ///< Numbers of each.
 
-  int width() const { return static_cast<int>(points.size()) * hidden; }
+  int width() const { return std::ssize(points) * hidden; }
   bool operator==(const TapShape&) const = default;
 };
 

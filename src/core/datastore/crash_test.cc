@@ -196,7 +196,7 @@ void ExpectPromisesKept(const Promises& promises, const Datastore& datastore) {
   EXPECT_GE(learned, promises.learned);
   // While it is being removed the first may be there still or not.
   const bool removing = promises.imported == 2 && promises.learned == kLearned;
-  EXPECT_GE(static_cast<int>(imported.size()), promises.imported - (removing ? 1 : 0));
+  EXPECT_GE(std::ssize(imported), promises.imported - (removing ? 1 : 0));
   EXPECT_GE(static_cast<int>(imported.count(kImportMark + 1)), promises.imported - 1);
   if (promises.removed) {
     EXPECT_EQ(imported.count(kImportMark), 0U);

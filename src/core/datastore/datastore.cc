@@ -440,9 +440,7 @@ Status Datastore::Merge(std::size_t first, std::size_t last) {
   std::vector<Manifest::SegmentEntry> entries;
   {
     const std::scoped_lock lock(mutex_);
-    const auto at = [](auto& list, std::size_t i) {
-      return list.begin() + static_cast<std::ptrdiff_t>(i);
-    };
+    const auto at = [](auto& list, std::size_t i) { return list.begin() + i; };
     parts.assign(at(segments_, first), at(segments_, last));
     entries.assign(at(manifest_.segments, first), at(manifest_.segments, last));
   }
@@ -458,7 +456,7 @@ Status Datastore::Merge(std::size_t first, std::size_t last) {
   joined.reset();
   FT_RETURN_IF_ERROR(Commit([&](Manifest* manifest, Segments* segments) {
     const auto replace = [&](auto* list, auto value) {
-      const auto begin = list->begin() + static_cast<std::ptrdiff_t>(first);
+      const auto begin = list->begin() + first;
       *begin = std::move(value);
       list->erase(begin + 1, begin + static_cast<std::ptrdiff_t>(last - first));
     };

@@ -34,7 +34,7 @@ void DatastoreTenant::Learn(std::span<const Token> document) {
 
 void DatastoreTenant::LearnOutput(std::span<const Token> tokens, int prompt_tokens) {
   constexpr int kContextTokens = 4;
-  Learn(tokens.subspan(static_cast<std::size_t>(std::max(prompt_tokens - kContextTokens, 0))));
+  Learn(tokens.subspan(std::max(prompt_tokens - kContextTokens, 0)));
 }
 
 void DatastoreTenant::RemoveIfEmpty() {

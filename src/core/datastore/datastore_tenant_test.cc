@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files/temporary_testing.h"
+#include "base/numbers/integers.h"
 #include "core/datastore/datastore_testing.h"
 
 namespace foretoken {
@@ -22,10 +23,10 @@ std::uint64_t Occurrences(const std::shared_ptr<DatastoreTenant>& tenant,
                           const std::vector<Token>& pattern) {
   SegmentSearch search;
   const SegmentList segments = tenant->Segments();
-  search.Find(segments, pattern, static_cast<int>(pattern.size()));
+  search.Find(segments, pattern, Int(pattern.size()));
   std::uint64_t found = 0;
   for (std::size_t s = 0; s < segments.size(); ++s) {
-    found += search.range(static_cast<int>(pattern.size()), s).size();
+    found += search.range(Int(pattern.size()), s).size();
   }
   return found;
 }

@@ -104,7 +104,7 @@ TEST_F(DatastoreTest, LearnsAgainWhenTheDiskHasRoomAgain) {
   std::vector<std::string> said;  // By the datastore's thread, which ends first.
   options.log = [&said](std::string_view sentence) { said.emplace_back(sentence); };
   const auto learn = [](Datastore* datastore, Token first, int tokens) {
-    std::vector<Token> document(static_cast<std::size_t>(tokens), first);
+    std::vector<Token> document(tokens, first);
     EXPECT_TRUE(datastore->Learn(document).ok());
     return datastore->Flush();
   };

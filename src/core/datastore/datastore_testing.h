@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/datastore/datastore.h"
 #include "foretoken/types.h"
 
@@ -19,10 +20,10 @@ inline Documents RandomDocuments(std::mt19937* random, int documents, int length
   std::vector<Token> all;
   for (auto& document : result) {
     const int tokens = below(2 * length);
-    while (static_cast<int>(document.size()) < tokens) {
+    while (std::ssize(document) < tokens) {
       if (!all.empty() && below(3) == 0) {
-        const int begin = below(static_cast<int>(all.size()));
-        const int end = std::min(begin + below(30), static_cast<int>(all.size()));
+        const int begin = below(Int(all.size()));
+        const int end = std::min(begin + below(30), Int(all.size()));
         document.insert(document.end(), all.begin() + begin, all.begin() + end);
       } else {
         document.push_back(below(below(vocabulary) + 1));

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/backend/testing/reference_backend.h"
 #include "core/draft/registry.h"
 #include "core/sampling/sampler.h"
@@ -28,7 +29,7 @@ class ScriptedDecoding {
   static Target Sure(Next next) {
     return [next](std::span<const Token> text, std::span<float> row) {
       std::ranges::fill(row, 0.0F);
-      row[static_cast<std::size_t>(next(text))] = 10.0F;
+      row[next(text)] = 10.0F;
     };
   }
 
@@ -73,7 +74,7 @@ class ScriptedDecoding {
   /// Decodes `tokens` behind a prompt.
   Sequence Decode(std::vector<Token> prompt, int tokens, std::uint64_t scope = 0) {
     Sequence sequence{.id = ++last_, .tokens = std::move(prompt), .scope = scope};
-    const std::size_t end = sequence.tokens.size() + static_cast<std::size_t>(tokens);
+    const std::size_t end = sequence.tokens.size() + Size(tokens);
     Prefill(&sequence);
     while (sequence.tokens.size() < end) Round(&sequence);
     sequence.tokens.resize(end);
@@ -91,14 +92,13 @@ class ScriptedDecoding {
   std::size_t Verify(Sequence* sequence) {
     const Proposal& proposal = sequence->proposal;
     EXPECT_LE(proposal.size(), max_nodes);
-    rows_.resize(static_cast<std::size_t>(proposal.size() + 1) * kVocabulary);
+    rows_.resize(Size(proposal.size() + 1) * kVocabulary);
     for (int node = 0; node <= proposal.size(); ++node) {
       text_ = sequence->tokens;
       const auto path = PathTokens(proposal, node);
-      EXPECT_LE(path.size(), static_cast<std::size_t>(lookahead));
+      EXPECT_LE(path.size(), Size(lookahead));
       text_.insert(text_.end(), path.begin(), path.end());
-      target_(text_,
-              std::span(rows_).subspan(static_cast<std::size_t>(node) * kVocabulary, kVocabulary));
+      target_(text_, std::span(rows_).subspan(Size(node) * kVocabulary, kVocabulary));
     }
     emitted_.clear();
     const auto choose = [&](int node) {

@@ -12,7 +12,7 @@ namespace foretoken {
 template <typename Value>
 class SequenceSlots {
  public:
-  explicit SequenceSlots(int sequences) : slots_(static_cast<std::size_t>(sequences)) {}
+  explicit SequenceSlots(int sequences) : slots_(sequences) {}
 
   std::size_t size() const { return slots_.size(); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "core/engine/inbox.h"
 #include "core/engine/round/auto_planning.h"
@@ -145,8 +146,7 @@ Result<std::vector<SequenceId>> Engine::SubmitAll(std::vector<Request> requests)
     plans.push_back(plan);
     if (request.stop.max_tokens == 0) plans.back().mode = Mode::kAr;  // Nothing to speculate on.
   }
-  FT_ASSIGN_OR_RETURN(const SequenceId first,
-                      impl_->inbox.TakePlaces(static_cast<int>(requests.size())));
+  FT_ASSIGN_OR_RETURN(const SequenceId first, impl_->inbox.TakePlaces(Int(requests.size())));
   try {
     std::vector<SequenceId> ids;
     std::vector<std::unique_ptr<Sequence>> sequences;
@@ -210,8 +210,8 @@ const EngineStats& Engine::stats() const { return impl_->timer.stats(); }
 void Engine::ResetStats() { impl_->timer.ResetStats(); }
 KvUsage Engine::kv_usage() const { return impl_->scheduler.kv().Usage(); }
 KvUsage Engine::recent_kv_usage() const { return impl_->scheduler.kv().RecentUsage(); }
-int Engine::running() const { return static_cast<int>(impl_->running().size()); }
-int Engine::waiting() const { return static_cast<int>(impl_->scheduler.waiting().size()); }
+int Engine::running() const { return impl_->running().size(); }
+int Engine::waiting() const { return impl_->scheduler.waiting().size(); }
 
 std::optional<PlannerReport> Engine::planner_report() const {
   if (!impl_->planning.has_value()) return std::nullopt;
@@ -275,7 +275,7 @@ Engine::Impl::Impl(const EngineConfig& config, const EngineSizes& sizes, Model* 
     if (std::ranges::find(eos, token) == eos.end()) eos.push_back(token);
   }
   scheduler.kv().ClearTakenBlocksIn(target_pass.memory().store);
-  round.pass.reserve(static_cast<std::size_t>(config.max_batch));
+  round.pass.reserve(config.max_batch);
   if (proposers.speculator != nullptr) {
     ahead.emplace(std::move(proposers.speculator), target_pass.taps(),
                   kept.parts[DrafterId::kModel]);
@@ -491,7 +491,7 @@ void Engine::Impl::Retire(Sequence* sequence) {
   const bool finite = removed->finish != FinishReason::kNotFinite;
   if (removed->request.learn && removed->output_tokens() > 0 && finite) {
     drafters.Remember({.tokens = removed->tokens,
-                       .prompt = static_cast<std::size_t>(removed->prompt_tokens),
+                       .prompt = Size(removed->prompt_tokens),
                        .scope = removed->request.prefix_scope});
   }
   removed->stats.output_tokens = removed->output_tokens();

@@ -46,7 +46,7 @@ std::int32_t PrefixTransfer::Match() {
 bool PrefixTransfer::CopyOut(std::int32_t index, std::int32_t blocks,
                              std::span<std::byte> to) const {
   if (!Holds(blocks)) return false;
-  bytes_.CopyOut(held_.blocks[static_cast<std::size_t>(index)], HasRecent(index, blocks), to);
+  bytes_.CopyOut(held_.blocks[index], HasRecent(index, blocks), to);
   return true;
 }
 

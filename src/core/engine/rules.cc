@@ -61,7 +61,7 @@ Result<FanoutShape> GivenShape(std::string_view field, const std::vector<int>& c
     FT_RETURN_IF_ERROR(CheckRange(spell(field), count, 0, kMaxFanout, field));
   }
   if (counts.size() == 1) return UniformFanout(counts[0], lookahead);
-  if (static_cast<int>(counts.size()) != lookahead + 1) {
+  if (std::ssize(counts) != lookahead + 1) {
     return Wrong(field,
                  "{} has {} numbers; a proposal of K = {} tokens has {} outcome nodes: give one "
                  "number for all, or {}",
@@ -128,7 +128,7 @@ Status ShapeProposals(const PlanOptions& options, FieldSpelling spell, Speculati
   if (options.fallback) plan->fallback = *options.fallback;
   if (options.fanout || options.fanout_after_fallback || options.cache_budget) {
     FT_RETURN_IF_ERROR(ShapeCache(options, spell, plan));
-  } else if (static_cast<int>(plan->primary.at.size()) != plan->lookahead + 1) {
+  } else if (std::ssize(plan->primary.at) != plan->lookahead + 1) {
     // As wide as before, for other nodes.
     plan->primary = UniformFanout(std::max(1, plan->primary.widest()),
                                   std::clamp(plan->lookahead, 0, kMaxProposal));
@@ -349,7 +349,7 @@ Status CheckRequest(const Request& request, const RequestBounds& bounds) {
   }
   FT_RETURN_IF_ERROR(CheckTokens("prompt", request.prompt, bounds.vocabulary));
   FT_RETURN_IF_ERROR(CheckTokens("prediction", request.prediction, bounds.vocabulary));
-  if (static_cast<std::int64_t>(request.prompt.size()) >= bounds.max_context) {
+  if (std::ssize(request.prompt) >= bounds.max_context) {
     return Wrong("prompt",
                  "the prompt has {} tokens, but the context holds {} and needs room for at "
                  "least one more: shorten the prompt",
@@ -434,7 +434,7 @@ Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds) {
         plan.fallback == Fallback::kAuto ? "fallback" : "fanout");
   }
   for (const FanoutShape* shape : {&plan.primary, &plan.after_fallback}) {
-    if (static_cast<int>(shape->at.size()) != plan.lookahead + 1) {
+    if (std::ssize(shape->at) != plan.lookahead + 1) {
       return Wrong("fanout",
                    "the fan-out has {} entries, but a proposal of {} tokens has {} outcome nodes",
                    shape->at.size(), plan.lookahead, plan.lookahead + 1);

@@ -19,8 +19,7 @@ Scheduler::Scheduler(const KvRoom& room, bool prefix_cache, int max_batch)
 }
 
 int Scheduler::RunningOf(std::uint64_t group) const {
-  return static_cast<int>(
-      std::ranges::count_if(running_, [group](const auto& s) { return GroupOf(*s) == group; }));
+  return std::ranges::count_if(running_, [group](const auto& s) { return GroupOf(*s) == group; });
 }
 
 std::pair<std::size_t, int> Scheduler::Next() const {
@@ -33,7 +32,7 @@ std::pair<std::size_t, int> Scheduler::Next() const {
 }
 
 bool Scheduler::MakeWay() {
-  if (waiting_.empty() || static_cast<int>(running_.size()) < max_batch_) return false;
+  if (waiting_.empty() || std::ssize(running_) < max_batch_) return false;
   if (Next().second > 0) return false;
   int most = 2;
   auto victim = running_.end();
@@ -50,12 +49,12 @@ bool Scheduler::MakeWay() {
 
 std::span<const std::unique_ptr<Sequence>> Scheduler::Admit() {
   const std::size_t before = running_.size();
-  while (!waiting_.empty() && static_cast<int>(running_.size()) < max_batch_) {
-    const auto place = waiting_.begin() + static_cast<std::ptrdiff_t>(Next().first);
+  while (!waiting_.empty() && std::ssize(running_) < max_batch_) {
+    const auto place = waiting_.begin() + Next().first;
     Sequence& next = **place;
     // Room for everything it has to compute and one more block, so that it can take at least a few
     // steps before anybody is preempted; a lone sequence may always try.
-    const auto blocks = static_cast<std::int64_t>(next.tokens.size()) / kBlockSize + 2;
+    const auto blocks = std::ssize(next.tokens) / kBlockSize + 2;
     if (!running_.empty() && !kv_.HasRoomFor(blocks)) break;
     const std::int32_t cached = next.needs_all_rows() ? 0 : kv_.MatchPrefix(next.tokens, &next.kv);
     if (!next.admitted_before) next.stats.cached_prompt_tokens = cached;

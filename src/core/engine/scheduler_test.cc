@@ -10,7 +10,7 @@ namespace {
 
 std::unique_ptr<Sequence> WaitingSequence(SequenceId id, int prompt_tokens, Token first = 0) {
   Request request;
-  request.prompt.resize(static_cast<std::size_t>(prompt_tokens));
+  request.prompt.resize(prompt_tokens);
   for (int i = 0; i < prompt_tokens; ++i) request.prompt[i] = (first + i) % 16;
   return std::make_unique<Sequence>(id, std::move(request), SpeculationPlan{}, /*vocabulary=*/16,
                                     /*max_context=*/1024, std::vector<Token>{}, nullptr);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 
 std::string_view FinishReasonName(FinishReason reason) {
@@ -27,15 +29,15 @@ Sequence::Sequence(SequenceId sequence_id, Request new_request, const Speculatio
                    const Tokenizer* tokenizer)
     : id(sequence_id),
       request(std::move(new_request)),
-      prompt_tokens(static_cast<int>(request.prompt.size())),
+      prompt_tokens(Int(request.prompt.size())),
       tokens(request.prompt),
       stop_tokens(request.stop.stop_tokens),
       history(vocabulary, std::min(request.sampling.penalty_window, max_context)),
       plan(first_plan),
       max_context_(max_context),
       stop_text_(request.stop.stop_strings) {
-  tokens.reserve(std::min<std::size_t>(
-      max_context, request.prompt.size() + static_cast<std::size_t>(request.stop.max_tokens)));
+  tokens.reserve(
+      std::min<std::size_t>(max_context, request.prompt.size() + Size(request.stop.max_tokens)));
   kv.scope = {.owner = request.prefix_scope, .adapter = request.adapter};
   if (!request.stop.ignore_eos) stop_tokens.insert(stop_tokens.end(), eos.begin(), eos.end());
   history.AddPrompt(request.prompt);
@@ -49,14 +51,14 @@ Sequence::Sequence(SequenceId sequence_id, Request new_request, const Speculatio
 }
 
 int Sequence::TokensLeft() const {
-  return std::max(0, std::min(request.stop.max_tokens - output_tokens(),
-                              max_context_ - static_cast<int>(tokens.size())));
+  return std::max(
+      0, std::min(request.stop.max_tokens - output_tokens(), max_context_ - Int(tokens.size())));
 }
 
 int Sequence::DepthLimit() const { return std::clamp(TokensLeft() - 1, 0, NodeLimit()); }
 
 int Sequence::NodeLimit() const {
-  return std::clamp(max_context_ - static_cast<int>(tokens.size()) - 1, 0, kMaxProposal);
+  return std::clamp(max_context_ - Int(tokens.size()) - 1, 0, kMaxProposal);
 }
 
 std::optional<FinishReason> Sequence::EndAfter(Token token, int outputs) const {

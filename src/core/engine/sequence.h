@@ -28,9 +28,9 @@ class Sequence {
            const Tokenizer* tokenizer);
 
   /// Tokens whose KV is not computed yet; at least one (the last committed token).
-  int uncomputed() const { return static_cast<int>(tokens.size()) - kv.committed; }
+  int uncomputed() const { return std::ssize(tokens) - kv.committed; }
   std::int32_t root() const { return static_cast<std::int32_t>(tokens.size()) - 1; }
-  int output_tokens() const { return static_cast<int>(tokens.size()) - prompt_tokens; }
+  int output_tokens() const { return std::ssize(tokens) - prompt_tokens; }
   /// Whether the pass over `position` tells a log-probability of the prompt that is still wanted.
   bool Scores(std::int32_t position) const {
     return request.prompt_logprobs >= 0 && position >= scored && position < prompt_tokens - 1;

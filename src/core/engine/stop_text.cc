@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 
 bool StopText::Push(std::string_view piece, std::string* out) {
@@ -15,7 +17,7 @@ bool StopText::Push(std::string_view piece, std::string* out) {
     const std::size_t at = held_.find(stops_[i]);
     if (at >= found) continue;
     found = at;
-    found_ = static_cast<int>(i);
+    found_ = Int(i);
   }
   if (found != std::string::npos) {
     out->append(held_, 0, found);

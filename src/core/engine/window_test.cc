@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "base/numbers/integers.h"
 #include "base/threads/cores.h"
 #include "core/backend/device.h"
 #include "core/draft/registry.h"
@@ -66,7 +67,7 @@ ModelConfig Recurrent(int max_positions) {
 
 std::vector<Token> RandomWindowTokens(int count, unsigned seed) {
   std::mt19937 random(seed);
-  std::vector<Token> tokens(static_cast<std::size_t>(count));
+  std::vector<Token> tokens(count);
   for (Token& token : tokens) token = static_cast<Token>(random() % kWindowVocabulary);
   return tokens;
 }
@@ -86,7 +87,7 @@ class WindowTest : public testing::TestWithParam<WindowCase> {
 
   // What follows `prompt` where all layers keep everything.
   std::vector<Token> Expected(Model* model, const std::vector<Token>& prompt, int count) {
-    SequenceRunner runner(model, static_cast<int>(prompt.size()) + count);
+    SequenceRunner runner(model, Int(prompt.size()) + count);
     const auto likeliest = [](const float* logits) {
       return static_cast<Token>(std::max_element(logits, logits + kWindowVocabulary) - logits);
     };
@@ -226,7 +227,7 @@ bool PutIn(Engine& engine, const std::vector<Token>& text,
   PrefixTransfer transfer(engine, {}, text);
   const auto count = static_cast<std::int32_t>(blocks.size());
   for (std::int32_t i = transfer.Match(); i < count; ++i) {
-    if (!transfer.CopyIn(i, count, blocks[static_cast<std::size_t>(i)])) return false;
+    if (!transfer.CopyIn(i, count, blocks[i])) return false;
   }
   return transfer.Publish();
 }
@@ -301,13 +302,13 @@ TEST_P(WindowTest, ATransferGivesWayToSequences) {
     std::int32_t index = in.Match();
     ASSERT_LT(index, count - 1);
     for (; index < count - 1; ++index) {
-      ASSERT_TRUE(in.CopyIn(index, count, blocks[static_cast<std::size_t>(index)]));
+      ASSERT_TRUE(in.CopyIn(index, count, blocks[index]));
     }
     const SequenceId id = Submit(engine.get(), other, 8);
     while (engine->Step()) {
     }
     EXPECT_EQ(tokens_.of[id], Expected(model.get(), other, 8));
-    EXPECT_FALSE(in.CopyIn(index, count, blocks[static_cast<std::size_t>(index)]));
+    EXPECT_FALSE(in.CopyIn(index, count, blocks[index]));
     EXPECT_FALSE(in.Publish());
   }
   EXPECT_TRUE(engine->CheckIdle().ok());

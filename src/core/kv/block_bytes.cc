@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 
@@ -14,7 +15,7 @@ BlockBytes::BlockBytes(KvStore* store) : store_(store) {
     const KvStore::Begin begin = store->layers[i];
     const std::size_t keys_end = last ? store->keys.bytes() : store->layers[i + 1].keys;
     const std::size_t values_end = last ? store->values.bytes() : store->layers[i + 1].values;
-    const auto blocks = static_cast<std::size_t>(shape.BlocksOf(shape.layers[i]));
+    const std::size_t blocks = shape.BlocksOf(shape.layers[i]);
     const bool recent = shape.KeptApart(shape.layers[i]);
     Add(store->keys.data() + begin.keys, (keys_end - begin.keys) / blocks, recent);
     Add(store->values.data() + begin.values, (values_end - begin.values) / blocks, recent);
@@ -26,8 +27,7 @@ BlockBytes::BlockBytes(KvStore* store) : store_(store) {
   for (int layer = 0; layer < delta.layers; ++layer) {
     const bool recent = shape.recent_blocks > 0;
     const auto floats = [&](float* begin, std::int64_t of_block) {
-      Add(reinterpret_cast<std::byte*>(begin), static_cast<std::size_t>(of_block) * sizeof(float),
-          recent);
+      Add(reinterpret_cast<std::byte*>(begin), of_block * sizeof(float), recent);
     };
     floats(delta.Slot(layer, 0), kBlockSize * delta.shape.slot_width());
     floats(delta.State(layer, 0, 0), delta.shape.state_width());
@@ -43,9 +43,8 @@ void BlockBytes::Add(std::byte* begin, std::size_t bytes, bool recent, bool coun
 }
 
 std::byte* BlockBytes::At(const Part& part, std::int32_t block) const {
-  const std::int32_t place =
-      part.recent ? store_->recent_places[static_cast<std::size_t>(block)] : block;
-  return part.begin + static_cast<std::size_t>(place) * part.bytes;
+  const std::int32_t place = part.recent ? store_->recent_places[block] : block;
+  return part.begin + Size(place) * part.bytes;
 }
 
 void BlockBytes::CopyOut(std::int32_t block, bool recent, std::span<std::byte> to) const {

@@ -16,7 +16,7 @@ class BlockPool {
   explicit BlockPool(std::int32_t blocks);
 
   std::int32_t total() const { return static_cast<std::int32_t>(states_.size()); }
-  std::int64_t free_count() const { return static_cast<std::int64_t>(free_.size()); }
+  std::int64_t free_count() const { return std::ssize(free_); }
   std::int64_t idle_count() const { return idle_count_; }
   std::int32_t references(std::int32_t block) const { return states_[block].references; }
 

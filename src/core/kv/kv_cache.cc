@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
@@ -70,7 +71,7 @@ std::int32_t KvCache::MatchPrefix(std::span<const Token> tokens, SequenceKv* seq
 void KvCache::FindPrefix(std::span<const Token> tokens, SequenceKv* sequence) const {
   std::vector<std::int32_t>& blocks = sequence->blocks;
   const std::size_t limit = (tokens.size() - 1) / kBlockSize;
-  const auto seen = static_cast<std::size_t>(room_.blocks_seen());
+  const std::size_t seen = room_.blocks_seen();
   GrowCapacity(limit + 1, sequence);
   std::int32_t last = PrefixIndex::kNone;
   std::size_t usable = 0;
@@ -90,10 +91,10 @@ void KvCache::FindPrefix(std::span<const Token> tokens, SequenceKv* sequence) co
 bool KvCache::Reserve(std::int32_t length, SequenceKv* sequence) {
   FT_CHECK(length >= 0, "length {}", length);
   DropPassed(sequence);
-  const std::size_t wanted = static_cast<std::size_t>(BlocksFor(length));
+  const std::size_t wanted = BlocksFor(length);
   const std::size_t present = sequence->blocks.size();
   if (wanted <= present) return true;
-  const auto more = static_cast<std::int64_t>(wanted - present);
+  const std::int64_t more = wanted - present;
   if (more > Available() || (room_.window > 0 && more > recent_.available())) return false;
   GrowCapacity(wanted, sequence);
   while (sequence->blocks.size() < wanted) TakeBlock(sequence);
@@ -189,7 +190,7 @@ void KvCache::Truncate(std::int32_t length, SequenceKv* sequence) {
   if (length < sequence->published_blocks * kBlockSize) length -= length % kBlockSize;
   if (FirstSeen(std::min(length, sequence->committed)) < sequence->first_recent) length = 0;
   sequence->published_blocks = std::min(sequence->published_blocks, length / kBlockSize);
-  const std::size_t kept = static_cast<std::size_t>(BlocksFor(length));
+  const std::size_t kept = BlocksFor(length);
   while (sequence->blocks.size() > kept) DropLast(sequence);
   sequence->committed = std::min(sequence->committed, length);
   sequence->first_recent = std::min(sequence->first_recent, FirstSeen(sequence->committed));
@@ -267,14 +268,13 @@ KvUsage KvCache::UsageOf(const BlockPool& pool) {
 
 void ClearBlock(std::int32_t block, KvStore* kv) {
   for (std::size_t i = 0; i < kv->layers.size(); ++i) {
-    const std::int32_t* const places = kv->PlacesIn(static_cast<int>(i));
+    const std::int32_t* const places = kv->PlacesIn(Int(i));
     const std::int32_t place = places == nullptr ? block : places[block];
     if (place < 0) continue;  // Its recent part was given back.
     const auto clear = [&](std::size_t begin, std::size_t end, Buffer* buffer) {
-      const auto blocks = static_cast<std::size_t>(kv->shape.BlocksOf(kv->shape.layers[i]));
+      const std::size_t blocks = kv->shape.BlocksOf(kv->shape.layers[i]);
       const std::size_t bytes = (end - begin) / blocks;
-      std::memset(buffer->as<std::byte>() + begin + static_cast<std::size_t>(place) * bytes, 0,
-                  bytes);
+      std::memset(buffer->as<std::byte>() + begin + place * bytes, 0, bytes);
     };
     const bool last = i + 1 == kv->layers.size();
     const KvStore::Begin end =

@@ -292,7 +292,7 @@ void ExpectRecentUsage(const KvCache& cache, std::int64_t free, std::int64_t cac
 void Grow(KvCache& cache, std::span<const Token> tokens, SequenceKv* sequence) {
   while (sequence->committed < std::ssize(tokens)) {
     const auto length = std::min<std::int64_t>(sequence->committed + 32, std::ssize(tokens));
-    Fill(cache, tokens.first(static_cast<std::size_t>(length)), sequence);
+    Fill(cache, tokens.first(length), sequence);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/kv/kv_cache.h"
 
 namespace foretoken {
@@ -104,11 +105,11 @@ class KvCacheHarness {
 
   bool windowed() const { return room_.window > 0; }
   std::size_t FirstSeen(std::size_t committed) const {
-    const std::size_t seen = (static_cast<std::size_t>(room_.window) + kBlockSize - 2) / kBlockSize;
+    const std::size_t seen = (Size(room_.window) + kBlockSize - 2) / kBlockSize;
     if (!windowed()) return 0;
     return std::max(Anchored(), committed / kBlockSize - std::min(seen, committed / kBlockSize));
   }
-  std::size_t Anchored() const { return BlocksFor(static_cast<std::size_t>(room_.anchors)); }
+  std::size_t Anchored() const { return BlocksFor(Size(room_.anchors)); }
   /// Whether a sequence refers to the recent part of a block of its own.
   bool HoldsRecent(const Live& live, std::size_t index) const {
     return windowed() && (index < Anchored() || index >= live.first_recent);
@@ -235,7 +236,7 @@ class KvCacheHarness {
   std::size_t RecentSlot(const Live& live, std::int32_t position) const {
     const std::int32_t slot = live.kv.SlotOf(position);
     const std::int32_t place = cache_.recent_places()[slot / kBlockSize];
-    return static_cast<std::size_t>(place) * kBlockSize + slot % kBlockSize;
+    return Size(place) * kBlockSize + slot % kBlockSize;
   }
 
   std::string Round(const Choose& choose, Live* live) {

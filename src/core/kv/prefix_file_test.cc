@@ -76,7 +76,7 @@ TEST(PrefixFile, LengthsThatNoFileHasAreRefused) {
   // 4 GB of tokens, and more bytes than 64 bits can count.
   std::string file = FileOf(Head(), "12345678");
   const std::size_t tokens = FormatPrefixFileHead(Head()).size() - 12 - 5 * 4 - 4;
-  for (int i = 0; i < 4; ++i) file[tokens + static_cast<std::size_t>(i)] = '\xff';
+  for (int i = 0; i < 4; ++i) file[tokens + i] = '\xff';
   EXPECT_FALSE(ParsePrefixFile(BytesOf(file), "x").ok());
   PrefixFileHead huge = Head();
   huge.bytes = ~std::uint64_t{0} - 3;

@@ -19,7 +19,7 @@ void Move(const Moves& moves, KvMemory memory) {
 
 KvTree::KvTree(std::int32_t root, std::span<const std::int8_t> parents)
     : root_(root), parents_(parents) {
-  const auto nodes = static_cast<int>(parents.size());
+  const int nodes = parents.size();
   while (chain_ < nodes && parents[chain_] == chain_) ++chain_;
 }
 

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "base/numbers/integers.h"
 #include "core/backend/testing/reference_backend.h"
 
 namespace foretoken {
@@ -153,7 +154,7 @@ class Model {
     Tree tree;
   };
 
-  int Below(int bound) { return static_cast<int>(random_() % static_cast<std::uint32_t>(bound)); }
+  int Below(int bound) { return random_() % static_cast<std::uint32_t>(bound); }
   std::int32_t Root() const { return static_cast<std::int32_t>(tokens_.size()) - 1; }
 
   float IdOf(const Path& prefix) {
@@ -212,7 +213,7 @@ class Model {
     const KvTree place(Root(), tree_.parents);
     tree_.rows[0] = 0;
     RowPlacer placer = tables_.For(kv_);
-    for (int node = 1; node < static_cast<int>(tree_.rows.size()); ++node) {
+    for (int node = 1; node < std::ssize(tree_.rows); ++node) {
       if (tree_.rows[node] >= 0) continue;  // Was a branch's.
       if (tree_.rows[tree_.parents[node - 1]] < 0 || Below(5) == 0) continue;
       Compute(placer.Node(place, node), PrefixOf(tree_, node));
@@ -224,13 +225,13 @@ class Model {
     branches_.clear();
     std::int16_t used = 0;
     for (int i = Below(6); i > 0; --i) {
-      const int node = Below(static_cast<int>(tree_.rows.size()));
+      const int node = Below(Int(tree_.rows.size()));
       if (tree_.rows[node] < 0) continue;
       Branch branch{.node = node, .bonus = 50 + i, .tree = {}};
       Path above = PrefixOf(tree_, node);
       above.push_back(branch.bonus);
       DrawTree(above, &branch.tree);
-      for (int at = 0; at < static_cast<int>(branch.tree.rows.size()) && used < kScratch; ++at) {
+      for (int at = 0; at < std::ssize(branch.tree.rows) && used < kScratch; ++at) {
         if (at > 0 && branch.tree.rows[branch.tree.parents[at - 1]] < 0) continue;
         if (at > 0 && Below(4) == 0) continue;
         ComputeBranchRow(&branch, at, used++);
@@ -255,7 +256,7 @@ class Model {
   void GiveAPassUp() {
     const KvTree place(Root(), tree_.parents);
     RowPlacer placer = tables_.For(kv_);
-    for (int node = 1; node < static_cast<int>(tree_.rows.size()); ++node) {
+    for (int node = 1; node < std::ssize(tree_.rows); ++node) {
       if (tree_.rows[node] < 0) memory_.at(placer.Node(place, node).slot) = -1;
     }
   }
@@ -264,7 +265,7 @@ class Model {
     const std::int32_t old_root = Root();
     const Branch* hit =
         branches_.empty() || Below(3) == 0 ? nullptr : &branches_[Below(int(branches_.size()))];
-    int node = hit != nullptr ? hit->node : Below(static_cast<int>(tree_.rows.size()));
+    int node = hit != nullptr ? hit->node : Below(Int(tree_.rows.size()));
     while (tree_.rows[node] < 0) node = tree_.parents[node - 1];
     const std::vector<std::int8_t> path = NodesTo(tree_, node);
     for (const std::int8_t step : path) tokens_.push_back(tree_.tokens[step - 1]);

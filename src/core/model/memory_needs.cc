@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/numbers/integers.h"
 #include "core/model/model.h"
 
 namespace foretoken {
@@ -13,9 +14,9 @@ namespace {
 std::size_t PackedBytes(const TensorView& tensor, Precision precision) {
   switch (precision) {
     case Precision::kBF16:
-      return static_cast<std::size_t>(tensor.elements()) * 2;
+      return Size(tensor.elements()) * 2;
     case Precision::kF32:
-      return static_cast<std::size_t>(tensor.elements()) * 4;
+      return Size(tensor.elements()) * 4;
     case Precision::kPortable:
       return FormatBytes(PortableFormat(tensor.format), tensor.elements());
   }
@@ -45,8 +46,7 @@ std::size_t BytesOfRow(const ModelConfig& config, std::string_view name, std::si
   for (const LayerSpec& layer : config.layers) {
     const Routing& routing = layer.mlp.routing;
     if (!layer.mlp.has_experts()) continue;
-    return bytes * static_cast<std::size_t>(routing.chosen) /
-           static_cast<std::size_t>(routing.experts);
+    return bytes * Size(routing.chosen) / static_cast<std::size_t>(routing.experts);
   }
   return bytes;
 }
@@ -63,7 +63,7 @@ MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,
     if ((name == "embedding.weight" && !config.tied_embeddings) || name == "layer_inputs.weight" ||
         name == "markov.tokens.weight") {
       // Left in the file, of which a pass over one row reads a row.
-      needs.weight_bytes_per_pass += tensor.bytes() / static_cast<std::size_t>(config.embeddings());
+      needs.weight_bytes_per_pass += tensor.bytes() / Size(config.embeddings());
       continue;
     }
     if (experts == ExpertsPlace::kFile && IsOfExperts(name) && name.ends_with(".weight")) {

@@ -115,7 +115,7 @@ struct PathRow {
   /// for each token further on says.
   StaticVector<Token, kMaxProposal + 1> path;
 
-  std::int64_t row() const { return first + static_cast<std::int64_t>(path.size()) - 1; }
+  std::int64_t row() const { return first + std::ssize(path) - 1; }
 };
 
 /// What is said of such positions.

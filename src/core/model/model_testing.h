@@ -55,7 +55,7 @@ inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << bac
 /// The same for the same count.
 inline std::vector<Token> RandomTokens(int count, int vocabulary) {
   std::mt19937 engine(5);
-  std::vector<Token> tokens(static_cast<std::size_t>(count));
+  std::vector<Token> tokens(count);
   for (Token& token : tokens) token = static_cast<Token>(engine() % vocabulary);
   return tokens;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/weights/arrange/gathered_rows.h"
 
 namespace foretoken {
@@ -17,7 +18,7 @@ constexpr const char* kHead = "head.weight";
 // The head `to` becomes these rows of the tensor `from`, which may be that head before.
 void GatherHead(const std::string& from, const std::string& to, std::vector<Stretch> rows,
                 Checkpoint* checkpoint) {
-  const auto count = static_cast<std::int64_t>(rows.size());
+  const std::int64_t count = rows.size();
   TensorView wanted = *checkpoint->Find(from);
   TensorView stored = *checkpoint->InFile(from);
   const TensorView whole = stored;
@@ -67,7 +68,7 @@ void ReduceHead(std::span<const Token> tokens, ModelConfig* config, Checkpoint* 
                checkpoint);
   }
   config->embedded = config->vocabulary;
-  config->vocabulary = static_cast<int>(tokens.size());
+  config->vocabulary = Int(tokens.size());
   config->tied_embeddings = false;
 }
 

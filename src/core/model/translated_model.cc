@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
@@ -19,14 +20,14 @@ class TranslatedModel final : public Model {
         config_(model_->config()),
         own_vocabulary_(config_.vocabulary) {
     FT_CHECK(translation_->read.size() == translation_->said.size());
-    config_.vocabulary = static_cast<int>(translation_->said.size());
+    config_.vocabulary = Int(translation_->said.size());
     // What stands for an unknown token may be no token of the other's: it is the one behind them.
     mask_ = config_.parallel.mask_token;
     if (mask_ >= 0) config_.parallel.mask_token = config_.vocabulary;
     config_.bos = translation_->bos;
     config_.eos = translation_->eos;
     for (Token token = 0; token < config_.vocabulary; ++token) {
-      const Token own = translation_->said[static_cast<std::size_t>(token)];
+      const Token own = translation_->said[token];
       FT_CHECK(own < own_vocabulary_, "token {} of {}", own, own_vocabulary_);
       if (own >= 0) said_.push_back({token, own});
     }
@@ -48,7 +49,7 @@ class TranslatedModel final : public Model {
   Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) override {
     const auto wanted = std::ranges::count_if(batch.rows, &ForwardRow::wants_logits);
     // At least one row's worth, so that a pass without wanted rows is told from an interrupted one.
-    Reserve(batch.rows.size(), static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
+    Reserve(batch.rows.size(), Size(std::max<std::ptrdiff_t>(wanted, 1)));
     batch_ = batch;
     for (ForwardRow& row : batch_.rows) row.token = Read(row.token);
     for (Token& token : batch_.path_tokens) token = Read(token);
@@ -79,16 +80,15 @@ class TranslatedModel final : public Model {
     std::vector<float> maxima;  // [rows, groups of the vocabulary]
 
     void GrowTo(std::size_t rows, int vocabulary) {
-      const std::size_t numbers = rows * static_cast<std::size_t>(vocabulary);
+      const std::size_t numbers = rows * Size(vocabulary);
       if (logits.size() < numbers) logits.resize(numbers, kMinusInfinity);
-      const auto groups = rows * static_cast<std::size_t>(Logits::Groups(vocabulary));
+      const auto groups = rows * Size(Logits::Groups(vocabulary));
       if (maxima.size() < groups) maxima.resize(groups);
     }
   };
 
   Token Read(Token token) const {
-    return token == config_.vocabulary ? mask_
-                                       : translation_->read[static_cast<std::size_t>(token)];
+    return token == config_.vocabulary ? mask_ : translation_->read[token];
   }
 
   Logits TranslateRows(const Logits& own, std::int64_t count, Rows* rows) const {

@@ -88,7 +88,7 @@ TEST_F(TranslatedModelTest, LogitsAreThoseOfItsOwnTokens) {
         const float logit =
             SaidAs(token) < 0 ? kMinusInfinity : expected.Row(wanted, kOwn).values[SaidAs(token)];
         ASSERT_EQ(row.values[token], logit) << token;
-        float& most = maxima[static_cast<std::size_t>(token / kLogitGroup)];
+        float& most = maxima[token / kLogitGroup];
         most = std::max(most, logit);
       }
       EXPECT_THAT(std::span(row.maxima, maxima.size()), testing::ElementsAreArray(maxima));

@@ -31,12 +31,12 @@ OnlinePlanner::OnlinePlanner(const CostModel& prior, const PlannerSettings& sett
     const auto end = std::remove_if(fallbacks.begin(), fallbacks.end(), [](Fallback fallback) {
       return fallback.kind == Fallback::Kind::kDrafter && InfoOf(fallback.drafter).baseline;
     });
-    fallbacks.resize(static_cast<std::size_t>(end - fallbacks.begin()));
+    fallbacks.resize(end - fallbacks.begin());
   }
 }
 
 std::optional<SpeculationPlan>& OnlinePlanner::LastPlan(const Workload& load) {
-  return last_plans_[static_cast<std::size_t>(BatchLevel(load))];
+  return last_plans_[BatchLevel(load)];
 }
 
 bool OnlinePlanner::MayDecodePlainly() const {

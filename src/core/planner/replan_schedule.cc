@@ -15,7 +15,7 @@ constexpr std::int64_t kEnoughReplans = 16;
 }  // namespace
 
 int BatchLevel(const Workload& load) {
-  const int level = static_cast<int>(std::bit_width(static_cast<unsigned>(load.batch - 1)));
+  const int level = std::bit_width(static_cast<unsigned>(load.batch - 1));
   return std::min(level, kBatchLevels - 1);
 }
 

@@ -28,7 +28,7 @@ using Branches = StaticVector<Branch, kMaxCacheBudget>;
 
 Branches ListBranches(const CacheRace& race, const FanoutShape& shape,
                       const NodeDistribution& nodes, const HitCurves& curves) {
-  const int proposal = static_cast<int>(nodes.size()) - 1;
+  const int proposal = std::ssize(nodes) - 1;
   const DraftPassShape& passes = race.model->first_draft().pass;
   const auto& acceptance = race.model->draft_model().acceptance;
   Branches branches;
@@ -59,7 +59,7 @@ class PassClock {
   explicit PassClock(const CacheRace& race) : race_(race) {}
 
   double us(int rows) {
-    if (rows >= static_cast<int>(kept_.size())) return Compute(rows);
+    if (rows >= std::ssize(kept_)) return Compute(rows);
     double& kept = kept_[rows];
     if (kept == 0) kept = Compute(rows);
     return kept;
@@ -110,7 +110,7 @@ void Reorder(std::span<Branch> branches) {
 std::size_t CompleteLast(Branches* branches, std::size_t end) {
   const auto grows = [](const Branch& branch) { return branch.tokens < branch.longest; };
   const auto last = std::partition(branches->begin(), branches->begin() + end, grows);
-  return static_cast<std::size_t>(last - branches->begin());
+  return last - branches->begin();
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape,
   // [0, ready) may grow in the next pass. In the first that are the branches at ranked nodes.
   const auto ranked = std::partition(branches.begin(), branches.end(),
                                      [](const Branch& branch) { return branch.first_pass == 0; });
-  auto ready = static_cast<std::size_t>(ranked - branches.begin());
+  std::size_t ready = ranked - branches.begin();
   for (int pass = 0; left > 0; ++pass) {
     if (pass == 1) ready = CompleteLast(&branches, branches.size());
     const std::span<Branch> growing(branches.begin(), ready);

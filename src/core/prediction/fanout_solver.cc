@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
@@ -53,7 +54,7 @@ double ExpectedTokens(const NodeDistribution& nodes) {
 }
 
 FanoutShape SolveFanout(const NodeDistribution& nodes, const HitCurves& curves, int budget) {
-  const int proposal = static_cast<int>(nodes.size()) - 1;
+  const int proposal = std::ssize(nodes) - 1;
   return HandOut(proposal + 1, budget, [&](int node, int fanout) {
     return nodes[node] * curves.at(node, proposal).gain(fanout);
   });
@@ -79,7 +80,7 @@ void GeometricFanout(double a_p, double r, double B, std::span<double> F) {
 
 FanoutShape GeometricFanoutShape(double a_p, double r, int lookahead, int budget) {
   NodeDistribution real;
-  real.resize(static_cast<std::size_t>(lookahead) + 1);
+  real.resize(Size(lookahead) + 1);
   GeometricFanout(a_p, r, budget, std::span(real.begin(), real.end()));
   return HandOut(lookahead + 1, budget,
                  [&real](int node, int fanout) { return real[node] - fanout; });

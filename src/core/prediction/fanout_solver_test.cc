@@ -89,7 +89,7 @@ HitCurves RandomCurves(std::mt19937_64& random) {
 // The highest hit probability of any fan-outs for the nodes from `node` on.
 double BestByEnumeration(const NodeDistribution& nodes, const HitCurves& curves, int node,
                          int budget) {
-  const int proposal = static_cast<int>(nodes.size()) - 1;
+  const int proposal = std::ssize(nodes) - 1;
   double best = 0;
   for (int fanout = 0; fanout <= std::min(budget, kMaxFanout); ++fanout) {
     const double here = nodes[node] * curves.at(node, proposal).hit(fanout);
@@ -161,7 +161,7 @@ std::vector<double> RealFanout(double a_p, double r, int K, double B) {
 
 // The paper's hit rate at real fan-outs: sum_k P(k) (1 - F_k^-r).
 double PowerLawHitRate(const std::vector<double>& F, double a, double r) {
-  const int K = static_cast<int>(F.size()) - 1;
+  const int K = std::ssize(F) - 1;
   double rate = 0;
   for (int k = 0; k <= K; ++k) rate += OutcomeProbability(a, K, k) * (1 - std::pow(F[k], -r));
   return rate;

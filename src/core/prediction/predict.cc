@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/prediction/anytime_cache.h"
 #include "core/prediction/fanout_solver.h"
 
@@ -282,7 +283,7 @@ bool CanPredict(const CostModel& model, const SpeculationPlan& plan) {
   if (!plan.mode.during()) return true;
   const ProposerModel* fallback = model.proposer(plan.fallback);
   const auto fits = [&plan](const FanoutShape& shape) {
-    return shape.at.size() == static_cast<std::size_t>(plan.lookahead) + 1;
+    return shape.at.size() == Size(plan.lookahead) + 1;
   };
   return plan.fallback != Fallback::kAuto && (fallback == nullptr || fallback->measured()) &&
          fits(plan.primary) && fits(plan.after_fallback);

@@ -5,12 +5,14 @@
 #include <array>
 #include <vector>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
 // The price of a sequence's `n`-th proposal token.
 double Of(const RowPrice& price, int n, double other_rows) {
-  std::vector<double> prices(static_cast<std::size_t>(n));
+  std::vector<double> prices(n);
   price.Fill(other_rows, prices);
   return prices.back();
 }
@@ -71,7 +73,7 @@ TEST(RowPrice, PassesSeenCorrectTheTable) {
   std::array<double, 4> prices{};
   price.Fill(7, prices);
   for (int n = 1; n <= 4; ++n) {
-    EXPECT_DOUBLE_EQ(prices[static_cast<std::size_t>(n - 1)], Of(price, n, 7));
+    EXPECT_DOUBLE_EQ(prices[n - 1], Of(price, n, 7));
   }
 }
 
@@ -108,7 +110,7 @@ TEST(RowPrice, LeadsToTheFastestProposal) {
     std::size_t taken = 0;
     for (int round = 0; round < 500; ++round) {
       taken = 0;
-      while (taken < chances.size() && chances[taken] >= Of(price, static_cast<int>(taken) + 1)) {
+      while (taken < chances.size() && chances[taken] >= Of(price, Int(taken) + 1)) {
         ++taken;
       }
       const double us = table.us(1 + static_cast<double>(taken), 0);

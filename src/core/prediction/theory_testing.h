@@ -73,7 +73,7 @@ inline double HitProbability(const FanoutShape& shape, const NodeDistribution& n
                              const HitCurves& curves) {
   FT_CHECK(shape.at.size() == nodes.size(), "{} fan-outs for {} nodes", shape.at.size(),
            nodes.size());
-  const int proposal = static_cast<int>(nodes.size()) - 1;
+  const int proposal = std::ssize(nodes) - 1;
   double hit = 0;
   for (int k = 0; k <= proposal; ++k) hit += nodes[k] * curves.at(k, proposal).hit(shape.at[k]);
   return hit;

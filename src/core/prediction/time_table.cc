@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
@@ -38,7 +39,7 @@ double Mix(double low, double high, double share) {
 }
 
 Status CheckAscending(std::string_view what, std::span<const int> points, int most) {
-  if (points.empty() || points.size() > static_cast<std::size_t>(most)) {
+  if (points.empty() || points.size() > Size(most)) {
     return Invalid("{} points of {}: 1 to {} are wanted", points.size(), what, most);
   }
   int last = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 
 int LikeliestSelection::BucketOf(float probability) {
@@ -44,7 +46,7 @@ std::span<TokenProbability> LikeliestSelection::Select(std::span<const float> pr
   const auto likelier = [](const TokenProbability& a, const TokenProbability& b) {
     return a.probability > b.probability || (a.probability == b.probability && a.token < b.token);
   };
-  const int kept = std::min(most, static_cast<int>(tokens_.size()));
+  const int kept = std::min(most, Int(tokens_.size()));
   const auto tokens = tokens_.begin();
   int begin = 0;
   for (int bucket = kBuckets - 1; bucket >= lowest; --bucket) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <random>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
@@ -27,7 +29,7 @@ std::vector<TokenProbability> Sorted(const std::vector<float>& probabilities, st
 void ExpectAsSorted(const std::vector<float>& probabilities, int most) {
   LikeliestSelection selection;
   const auto seen = selection.Select(probabilities, most);
-  const auto expected = Sorted(probabilities, static_cast<std::size_t>(most));
+  const auto expected = Sorted(probabilities, Size(most));
   ASSERT_EQ(seen.size(), expected.size());
   for (std::size_t i = 0; i < seen.size(); ++i) {
     ASSERT_EQ(seen[i].token, expected[i].token) << i << " of " << most;

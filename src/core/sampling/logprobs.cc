@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/sampling/softmax.h"
 
 namespace foretoken {
@@ -23,7 +24,7 @@ bool ComputeLogprobs(const float* logits, int vocabulary, Token chosen, int top,
   out->clear();
   out->push_back({chosen, logprob(chosen)});
   // Insertion below: tokens come in ascending order, so an equal logit stays behind the earlier.
-  const std::size_t limit = 1 + static_cast<std::size_t>(std::clamp(top, 0, vocabulary));
+  const std::size_t limit = 1 + Size(std::clamp(top, 0, vocabulary));
   float lowest = kMinusInfinity;
   for (Token token = 0; token < vocabulary && limit > 1; ++token) {
     if (!(logits[token] > lowest)) continue;

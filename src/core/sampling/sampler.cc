@@ -124,7 +124,7 @@ void Sampler::ApplyPenalties(const SamplingParams& params, const TokenHistory& h
 void Sampler::PenalizeRecent(const SamplingParams& params, const TokenHistory& history,
                              std::span<const Token> path) {
   constexpr std::int32_t kPenalized = -1;
-  const auto window = static_cast<std::size_t>(params.penalty_window);
+  const std::size_t window = params.penalty_window;
   path = path.last(std::min(window, path.size()));
   const std::size_t before = std::min(window - path.size(), history.recent_tokens());
   const auto for_each = [&](const auto& take) {

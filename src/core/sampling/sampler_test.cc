@@ -28,7 +28,7 @@ std::vector<double> ProcessNaively(const std::vector<float>& logits, const Sampl
     output.erase(output.begin(), output.end() - std::min(window, output.size()));
     prompt.erase(prompt.begin(), prompt.end() - std::min(from_prompt, prompt.size()));
   }
-  const int vocabulary = static_cast<int>(logits.size());
+  const int vocabulary = logits.size();
   std::vector<double> z(logits.begin(), logits.end());
   for (Token i = 0; i < vocabulary; ++i) {
     if (std::isnan(z[i])) z[i] = -kInfinity;
@@ -83,7 +83,7 @@ class SamplerTest : public testing::Test {
   void ExpectNaive(const std::vector<float>& logits, const SamplingParams& params,
                    const std::vector<Token>& prompt, const std::vector<Token>& output,
                    const std::vector<Token>& path, std::uint64_t position) {
-    const int vocabulary = static_cast<int>(logits.size());
+    const int vocabulary = logits.size();
     Sampler sampler(backend_.get(), vocabulary);
     TokenHistory history(vocabulary, params.penalty_window);
     history.AddPrompt(prompt);
@@ -254,7 +254,7 @@ TEST_F(SamplerTest, APathCountsAsOutput) {
 
 TEST_F(SamplerTest, DrawsFollowTheDistribution) {
   const std::vector<float> logits = {0.5F, -1.0F, 2.0F, 1.5F, -3.0F, 0.0F, 1.0F, 1.5F};
-  const int vocabulary = static_cast<int>(logits.size());
+  const int vocabulary = logits.size();
   constexpr int kDraws = 200'000;
   Sampler sampler(backend_.get(), vocabulary);
   const TokenHistory history(vocabulary);

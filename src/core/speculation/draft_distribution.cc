@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
@@ -41,7 +42,7 @@ DraftDistribution DraftDistributions::at(int node) const {
 
 // NOLINTNEXTLINE(readability-identifier-naming)
 void ApplySaguaro(std::span<TokenProbability> distribution, int F, double C) {
-  const auto top = distribution.first(std::min(static_cast<std::size_t>(F), distribution.size()));
+  const auto top = distribution.first(std::min(Size(F), distribution.size()));
   double in = 0;   // A of A.3: the mass of the top F.
   double out = 0;  // B.
   for (const TokenProbability& entry : top) in += entry.probability;

@@ -44,7 +44,7 @@ class Enumerator {
 
  private:
   static int NextPossible(const std::vector<double>& weights, int after) {
-    for (int i = after + 1; i < static_cast<int>(weights.size()); ++i) {
+    for (int i = after + 1; i < std::ssize(weights); ++i) {
       if (weights[i] > 0) return i;
     }
     return -1;

@@ -27,7 +27,7 @@ float RelaxedLeast(const LossyRule& rule, std::span<const float> p) {
   const auto k = std::min<std::ptrdiff_t>(rule.top_k, std::ssize(p));
   std::partial_sort_copy(p.begin(), p.end(), largest.begin(), largest.begin() + k,
                          std::greater<>());
-  return std::max(largest[static_cast<std::size_t>(k - 1)], largest[0] - rule.margin);
+  return std::max(largest[k - 1], largest[0] - rule.margin);
 }
 
 Status CheckJudge(const LossyRule& rule, FieldSpelling spell) {
@@ -77,7 +77,7 @@ float LeastAccepted(const LossyRule& rule, std::span<const float> p) {
 
 int LikeliestChild(const Proposal& proposal, int node, std::span<const float> p, float least) {
   return BestChild(proposal, node, [&](int child) {
-    const float probability = p[static_cast<std::size_t>(proposal.tokens[child - 1])];
+    const float probability = p[proposal.tokens[child - 1]];
     return probability >= least ? probability : 0.0F;
   });
 }

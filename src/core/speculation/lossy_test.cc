@@ -45,8 +45,7 @@ TEST(LossyRule, TheBestChildIsTheFirstOfEqualsThatDo) {
   Proposal proposal;
   for (const Token token : {1, 2, 3}) proposal.Append(0, token);
   const auto best = [&](std::vector<double> scores) {
-    return BestChild(proposal, 0,
-                     [&](int child) { return scores[static_cast<std::size_t>(child - 1)]; });
+    return BestChild(proposal, 0, [&](int child) { return scores[child - 1]; });
   };
   EXPECT_EQ(best({0.2, 0.7, 0.7}), 2);
   EXPECT_EQ(best({0, 0, 0.1}), 3);

@@ -4,7 +4,7 @@
 
 namespace foretoken {
 int FanoutAt(const FanoutShape& shape, const Proposal& proposal, int node) {
-  const int K = static_cast<int>(shape.at.size()) - 1;
+  const int K = std::ssize(shape.at) - 1;
   const int length = proposal.IsChain() ? std::min(proposal.size(), K) : K;
   const bool leaf = proposal.FirstChild(node) == 0;
   return shape.At(leaf ? length : std::min(proposal.Depth(node), K), length);

@@ -33,7 +33,7 @@ struct FanoutShape {
   int At(int k, int length) const {
     if (k < length) return at[k];
     int end = at.back();
-    const int last = static_cast<int>(at.size()) - 1;
+    const int last = std::ssize(at) - 1;
     for (int lacking = length; spends_budget && lacking < last; ++lacking) end += at[lacking];
     return std::min(end, kMaxFanout);
   }

@@ -17,16 +17,14 @@ struct Proposal {
   StaticVector<std::int8_t, kMaxProposal> parents;
   ProposalSource source = ProposalSource::kNone;
 
-  int size() const { return static_cast<int>(tokens.size()); }
+  int size() const { return tokens.size(); }
   bool IsChain() const;
   /// The child of `node` that carries `token`; 0 where there is none.
   int ChildWith(int node, Token token) const;
   /// The first child of `node`; 0 where it is a leaf.
   int FirstChild(int node) const;
   /// How many children `node` has.
-  int Children(int node) const {
-    return static_cast<int>(std::count(parents.begin(), parents.end(), node));
-  }
+  int Children(int node) const { return std::count(parents.begin(), parents.end(), node); }
   /// Steps from the root to `node`.
   int Depth(int node) const;
   /// Appends below node `parent` <= size().

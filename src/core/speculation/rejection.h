@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/speculation/draft_distribution.h"
 #include "core/speculation/proposal.h"
 
@@ -62,7 +63,7 @@ Outcome VerifyRejection(const Proposal& proposal, const DraftDistributions& dist
       const Token token = proposal.tokens[child - 1];
       const double ratio =
           residual.ProbabilityOf(token) / DraftProbability(q, rejected, token, p.size());
-      if (uniform(node, static_cast<int>(rejected.size())) < ratio) {
+      if (uniform(node, Int(rejected.size())) < ratio) {
         outcome.node = child;
         break;
       }

@@ -17,14 +17,14 @@ TreeShape MakeTreeShape(const OutcomePredictor& predictor, int width, int depth,
   };
   open_child(0, 0);
   max_nodes = std::min(max_nodes, kMaxProposal);
-  while (!open.empty() && static_cast<int>(shape.nodes.size()) <= max_nodes) {
+  while (!open.empty() && std::ssize(shape.nodes) <= max_nodes) {
     TreeShape::Node* best =
         std::max_element(open.begin(), open.end(),
                          [](const auto& a, const auto& b) { return a.reached < b.reached; });
     const TreeShape::Node node = *best;
     *best = open.back();
     open.resize(open.size() - 1);
-    const int index = static_cast<int>(shape.nodes.size());
+    const int index = shape.nodes.size();
     shape.nodes.push_back(node);
     shape.nodes[node.parent].inner = true;
     open_child(index, 0);

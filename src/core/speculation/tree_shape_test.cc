@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
@@ -48,7 +50,7 @@ TEST(TreeShape, KeepsToItsBounds) {
       std::vector<int> children(shape.nodes.size(), 0);
       for (std::size_t i = 1; i < shape.nodes.size(); ++i) {
         const TreeShape::Node& node = shape.nodes[i];
-        ASSERT_LT(node.parent, static_cast<int>(i));
+        ASSERT_LT(node.parent, Int(i));
         EXPECT_EQ(node.depth, shape.nodes[node.parent].depth + 1);
         EXPECT_LE(node.depth, depth);
         // Siblings come by rank, without gaps.
@@ -77,7 +79,7 @@ TEST(TreeShape, NoTreeOfTheSameSizeExpectsMore) {
   };
   double most = 0;
   const auto grow = [&](auto& self, Grown& tree, std::size_t first, double sum) -> void {
-    if (static_cast<int>(tree.nodes.size()) == nodes + 1) {
+    if (std::ssize(tree.nodes) == nodes + 1) {
       most = std::max(most, sum);
       return;
     }
@@ -86,8 +88,7 @@ TEST(TreeShape, NoTreeOfTheSameSizeExpectsMore) {
       for (int rank = 0; rank < 3; ++rank) {
         bool present = false;
         for (std::size_t i = 1; i < tree.nodes.size(); ++i) {
-          present = present || (tree.nodes[i].parent == static_cast<int>(parent) &&
-                                tree.nodes[i].rank == rank);
+          present = present || (tree.nodes[i].parent == Int(parent) && tree.nodes[i].rank == rank);
         }
         if (present) continue;
         const double reached = tree.nodes[parent].reached * predictor.Probability(false, rank);

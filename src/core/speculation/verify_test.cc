@@ -24,7 +24,7 @@ Proposal RandomTree(std::mt19937& random, int size, int vocabulary) {
   Proposal proposal;
   std::set<std::pair<int, Token>> taken;
   while (proposal.size() < size) {
-    const int parent = static_cast<int>(random() % (proposal.size() + 1));
+    const int parent = random() % (proposal.size() + 1);
     const auto token = static_cast<Token>(random() % vocabulary);
     if (!taken.emplace(parent, token).second) continue;
     proposal.parents.push_back(static_cast<std::int8_t>(parent));
@@ -54,7 +54,7 @@ TEST(Verify, StoppingEarlyEmitsTheSame) {
     const Proposal proposal = RandomTree(random, 12, 3);
     const auto choose = [&](int node) { return TargetToken(TokensOnPath(proposal, node), 3); };
     const Outcome whole = VerifySharedNoise(proposal, choose);
-    const int most = static_cast<int>(random() % 4);
+    const int most = random() % 4;
     const Outcome early = VerifySharedNoise(
         proposal, choose, [&](int child) { return std::ssize(PathTo(proposal, child)) <= most; });
     std::vector<Token> expected = TokensOnPath(proposal, whole.node);

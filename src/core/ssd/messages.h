@@ -169,7 +169,7 @@ struct OutcomeMessage {
   std::uint8_t committed = 0;  ///< How many entries are committed tokens; the others come next.
   StaticVector<Entry, 2 * kMaxProposal + 1> list;
 
-  int proposed() const { return static_cast<int>(list.size()) - committed; }
+  int proposed() const { return std::ssize(list) - committed; }
 };
 
 /// What retrieval expects beside the tree under verification of round `epoch`.

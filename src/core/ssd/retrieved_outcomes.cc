@@ -16,8 +16,8 @@ OutcomeList OutcomesBeside(const Proposal& proposal, const Proposal& retrieved,
     node_of[i + 1] = child == 0 ? -1 : child;
     if (parent < 0 || child != 0 || outcomes.size() == outcomes.capacity()) continue;
     if (++named[parent] > kMaxRetrievedPerNode) continue;
-    const double reached = above == 0 ? 1 : scores[static_cast<std::size_t>(above) - 1].probability;
-    const double score = scores[static_cast<std::size_t>(i)].probability / reached;
+    const double reached = above == 0 ? 1 : scores[above - 1].probability;
+    const double score = scores[i].probability / reached;
     outcomes.push_back({{.node = parent, .bonus = retrieved.tokens[i]}, static_cast<float>(score)});
   }
   return outcomes;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/numbers/integers.h"
 #include "core/prediction/branch_rows.h"
 #include "core/ssd/outcome_record.h"
 
@@ -217,16 +218,16 @@ void SpeculatedSequence::ExpandNode(int node, const RetrievalRates& rates) {
   const int children = proposal.Children(node);
   StaticVector<Token, kMaxFanout> bonuses;
   for (const RankedToken& bonus : trunk.rankings[node]) {
-    if (static_cast<int>(bonuses.size()) == fanout) break;
+    if (std::ssize(bonuses) == fanout) break;
     if (proposal.ChildWith(node, bonus.token) == 0) bonuses.push_back(bonus.token);
   }
   // What retrieval expects beside the draft's tokens takes the places of the draft's last ones
   // while it is likelier to be right.
   const auto retrieved = retrieved_.Beside(node, leaf, bonuses, rates);
-  auto own = static_cast<int>(bonuses.size());
+  int own = bonuses.size();
   int taken = 0;
   const auto chance = [&](int i) { return trunk.predictor.Probability(leaf, children + i); };
-  while (taken < static_cast<int>(retrieved.size()) && taken < fanout) {
+  while (taken < std::ssize(retrieved) && taken < fanout) {
     const bool free = own + taken < fanout;
     if (!free && retrieved[taken].chance <= chance(own - 1)) break;
     if (!free) --own;
@@ -293,7 +294,7 @@ void SpeculatedSequence::AppendWanted(const DraftModel& draft,
       double useful = node == 0 ? kHitValue : branch.tree.Reached(node);
       const int depths = DepthsBelow(branch.outcome.node, draft);
       if (depths > 1) useful += trunk.shape.ExpectedInner(depths);
-      wanted->push_back({.branch = static_cast<int>(b),
+      wanted->push_back({.branch = Int(b),
                          .node = node,
                          .value = branch.weight * useful,
                          .depths = depths,
@@ -345,7 +346,7 @@ void SpeculatedSequence::AppendBlock(DraftModel& draft, const WantedRow& wanted,
   StaticVector<Token, kMaxProposal + 2> known;
   known.push_back(trunk.last_token());
   for (const Token token : PathOf(wanted)) known.push_back(token);
-  const int last = static_cast<int>(known.size()) - 1;  // The bonus token, the branch's root.
+  const int last = std::ssize(known) - 1;  // The bonus token, the branch's root.
   StaticVector<std::int16_t, kMaxProposal + 1> rows;
   for (int row = 0; row < wanted.rows; ++row) {
     rows.push_back(static_cast<std::int16_t>(slot + row));

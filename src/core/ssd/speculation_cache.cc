@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
@@ -12,7 +14,7 @@ constexpr std::size_t kMaxBranches = 1024;
 
 std::size_t SpeculationCache::Find(Outcome outcome) const {
   const auto found = std::ranges::find(branches_, outcome, &Branch::outcome);
-  return static_cast<std::size_t>(found - branches_.begin());
+  return found - branches_.begin();
 }
 
 bool SpeculationCache::Append(std::uint32_t epoch, Outcome outcome, int index, int parent,
@@ -53,11 +55,11 @@ const CacheAnswer& SpeculationCache::Lookup(Outcome outcome) {
   static const DraftDistributions kNone;
   answer_.distributions = at < distributions_.size() ? &distributions_[at] : &kNone;
   answer_.rank = static_cast<int>(
-      std::count_if(branches_.begin(), branches_.begin() + static_cast<std::ptrdiff_t>(at),
+      std::count_if(branches_.begin(), branches_.begin() + at,
                     [&](const Branch& other) { return other.outcome.node == outcome.node; }));
   answer_.proposal.source = ProposalSource::kCache;
   for (const Node& node : nodes_) {
-    if (node.branch == static_cast<int>(at)) answer_.proposal.Append(node.parent, node.token);
+    if (node.branch == Int(at)) answer_.proposal.Append(node.parent, node.token);
   }
   return answer_;
 }

@@ -5,6 +5,7 @@
 #include <thread>
 #include <tuple>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "core/prediction/branch_rows.h"
 #include "core/ssd/outcome_record.h"
@@ -130,7 +131,7 @@ void Speculator::Configure(const ConfigureMessage& config) {
   draft_ = std::make_unique<DraftModel>(model_, config.max_sequences, config.max_context,
                                         ScratchSlots(config, model_->config()));
   // How many rows a pass has depends on how far the engine is ahead: room for the most comes now.
-  const auto sequences = static_cast<std::size_t>(config.max_sequences);
+  const std::size_t sequences = config.max_sequences;
   const std::size_t trunk = sequences * (config.max_nodes + 1);
   const std::size_t rows = trunk + kBranchRowsPerPass;
   model_->Reserve(rows, rows);
@@ -279,7 +280,7 @@ void Speculator::ChooseWorkRows() {
   std::size_t fitting = 0;
   for (; fitting < work_rows_.size(); ++fitting) {
     WorkRow& work = work_rows_[fitting];
-    const auto taken = static_cast<std::size_t>(work.wanted.rows);
+    const std::size_t taken = work.wanted.rows;
     if (rows + taken > most && fitting > 0) break;
     rows += taken;
     work.rows = rows;
@@ -370,8 +371,7 @@ void Speculator::RankNode(SpeculatedSequence& sequence, const WantedRow& node, c
 
 void Speculator::SendBranchTokens(const Branch& branch, int added,
                                   const SpeculatedSequence& sequence) {
-  if (outgoing_.sequence != sequence.id ||
-      outgoing_.list.size() + static_cast<std::size_t>(added) > kMaxBranchTokens) {
+  if (outgoing_.sequence != sequence.id || outgoing_.list.size() + Size(added) > kMaxBranchTokens) {
     FlushBranchTokens();
   }
   outgoing_.sequence = sequence.id;
@@ -415,7 +415,7 @@ void Speculator::FinishJit(SpeculatedSequence* sequence) {
 }
 
 void Speculator::DelayForTests() {
-  const auto delay = static_cast<std::int64_t>(delay_noise_() % (config_->delay_us + 1));
+  const std::int64_t delay = delay_noise_() % (config_->delay_us + 1);
   std::this_thread::sleep_for(std::chrono::microseconds(delay));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "core/ssd/outcome_record.h"
 #include "foretoken/constraint.h"
@@ -31,7 +32,7 @@ bool IsTree(const Proposal& proposal) {
   const std::size_t size = proposal.tokens.size();
   if (size > kMaxProposal || proposal.parents.size() != size) return false;
   for (std::size_t i = 0; i < size; ++i) {
-    if (proposal.parents[i] < 0 || proposal.parents[i] > static_cast<int>(i)) return false;
+    if (proposal.parents[i] < 0 || proposal.parents[i] > Int(i)) return false;
   }
   return true;
 }
@@ -166,7 +167,7 @@ void SpeculatorClient::SendOpen(const LiveSequence& sequence, Slot* slot) {
 
 void SpeculatorClient::SendFeatures(const TapRows& taps, Slot* slot) {
   if (taps.store == nullptr) return;
-  const auto width = static_cast<std::size_t>(taps.width());
+  const std::size_t width = taps.width();
   for (; slot->features < slot->tokens - 1; ++slot->features) {
     SendList<FeaturesMessage>(slot->sequence, std::span(taps.At(slot->features), width));
   }

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "base/numbers/integers.h"
 #include "core/backend/testing/reference_backend.h"
 #include "core/model/model_weights.h"
 #include "core/ssd/channel_testing.h"
@@ -67,7 +68,7 @@ class Both {
     client_->Poll();
     client_->Open({.sequence = 1,
                    .tokens = tokens_,
-                   .prompt_tokens = static_cast<int>(tokens_.size()),
+                   .prompt_tokens = Int(tokens_.size()),
                    .sampling = &sampling_,
                    .plan = &plan_,
                    .stop_tokens = {}});
@@ -150,7 +151,7 @@ TEST_P(ProtocolTest, ABranchTakenIsAsGoodAsAProposalToldInFull) {
     const auto as_prepared = told.Prepared();
     ASSERT_GE(prepared.size(), std::size_t{kFanout}) << round;
     ExpectSameAnswers(prepared, as_prepared);
-    const auto which = (5 * round) % static_cast<std::ptrdiff_t>(prepared.size());
+    const auto which = (5 * round) % std::ssize(prepared);
     const Path path = std::next(prepared.begin(), which)->first;
     const auto next_of = [&](const CacheAnswer& answer) {
       Proposal next = answer.proposal;

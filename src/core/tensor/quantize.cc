@@ -219,7 +219,7 @@ template <typename T, typename Convert>
 void StoreEach(const float* values, std::int64_t count, std::byte* out, const Convert& convert) {
   for (std::int64_t i = 0; i < count; ++i) {
     const T stored = convert(values[i]);
-    std::memcpy(out + static_cast<std::size_t>(i) * sizeof(T), &stored, sizeof(T));
+    std::memcpy(out + i * sizeof(T), &stored, sizeof(T));
   }
 }
 
@@ -230,7 +230,7 @@ bool CanStore(WeightFormat format) { return format != WeightFormat::kIQ4_XS; }
 void StoreElements(WeightFormat format, const float* values, std::int64_t count, std::byte* out) {
   FT_CHECK(CanStore(format));
   if (format == WeightFormat::kF32) {
-    if (count > 0) std::memcpy(out, values, static_cast<std::size_t>(count) * sizeof(float));
+    if (count > 0) std::memcpy(out, values, count * sizeof(float));
   } else if (format == WeightFormat::kF16) {
     StoreEach<std::uint16_t>(values, count, out, FloatToHalf);
   } else if (format == WeightFormat::kBF16) {

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/tensor/half.h"
 #include "core/tensor/weight_block.h"
 
@@ -29,7 +30,7 @@ std::vector<WeightFormat> QuantizedFormats() {
 
 /// What becomes of values that are stored and loaded again.
 std::vector<float> Stored(WeightFormat format, std::span<const float> values) {
-  const auto count = static_cast<std::int64_t>(values.size());
+  const std::int64_t count = values.size();
   std::vector<std::byte> bytes(FormatBytes(format, count));
   StoreElements(format, values.data(), count, bytes.data());
   std::vector<float> again(values.size());
@@ -60,11 +61,10 @@ std::vector<float> StoredPlainly(WeightFormat format, std::span<const float> val
   std::vector<float> stored(values.size());
   for (std::size_t begin = 0; begin < values.size(); begin += kMostBlockElements) {
     const int groups = kMostBlockElements / meaning.group;
-    std::vector<float> scales(static_cast<std::size_t>(groups));
+    std::vector<float> scales(groups);
     std::vector<float> lesses(scales.size());
     for (int g = 0; g < groups; ++g) {
-      const auto group = values.subspan(begin + static_cast<std::size_t>(g * meaning.group),
-                                        static_cast<std::size_t>(meaning.group));
+      const auto group = values.subspan(begin + Size(g * meaning.group), meaning.group);
       const auto [smallest, largest] = std::ranges::minmax(group);
       const float less = -std::min(smallest, 0.0F);
       const float extreme = std::max(std::abs(smallest), std::abs(largest));
@@ -78,10 +78,10 @@ std::vector<float> StoredPlainly(WeightFormat format, std::span<const float> val
       const int g = i / meaning.group;
       const float s = std::round(scales[g] / scale) * scale;
       const float l = less > 0 ? std::round(lesses[g] / less) * less : 0;
-      const float x = values[begin + static_cast<std::size_t>(i)];
+      const float x = values[begin + i];
       const float code = std::clamp(s > 0 ? std::round((x + l) / s) : 0, static_cast<float>(low),
                                     static_cast<float>(low + most));
-      stored[begin + static_cast<std::size_t>(i)] = s * code - l;
+      stored[begin + i] = s * code - l;
     }
   }
   return stored;
@@ -219,7 +219,7 @@ TEST(Quantize, BlocksOfAnyKindStayNear) {
   std::uniform_real_distribution<float> uniform(-1, 1);
   for (const WeightFormat format : QuantizedFormats()) {
     if (!CanStore(format)) continue;
-    const auto count = static_cast<std::size_t>(InfoOf(format).block_elements);
+    const std::size_t count = InfoOf(format).block_elements;
     std::vector<float> values(count, 0.0F);
     for (const float stored : Stored(format, values)) EXPECT_EQ(stored, 0) << FormatName(format);
     for (const float constant : {1.0F, -1.0F, 100.0F, -3e-4F}) {

@@ -67,13 +67,13 @@ TEST(NotFinite, IsFoundInEveryFormat) {
       for (const std::int64_t at : {std::int64_t{0}, std::int64_t{4095}, kElements - 1}) {
         std::vector<float> values(kElements);
         for (std::int64_t i = 0; i < kElements; ++i) {
-          values[static_cast<std::size_t>(i)] = static_cast<float>(i % 100) - 50;
+          values[i] = static_cast<float>(i % 100) - 50;
         }
         std::vector<std::byte> bytes(FormatBytes(format, kElements) + 1);
         const TensorView view{format, {kElements}, bytes.data() + 1};
         StoreElements(format, values.data(), kElements, bytes.data() + 1);
         EXPECT_EQ(FindNotFinite(view), -1) << FormatName(format);
-        values[static_cast<std::size_t>(at)] = wrong;
+        values[at] = wrong;
         StoreElements(format, values.data(), kElements, bytes.data() + 1);
         const std::int64_t block = InfoOf(format).block_elements;
         EXPECT_EQ(FindNotFinite(view), at / block * block) << FormatName(format) << " " << wrong;

@@ -21,7 +21,7 @@ void LoadElements(const TensorView& view, std::int64_t begin, std::int64_t count
   const std::byte* from = view.data + FormatBytes(view.format, begin);
   switch (view.format) {
     case WeightFormat::kF32:
-      if (count > 0) std::memcpy(out, from, static_cast<std::size_t>(count) * sizeof(float));
+      if (count > 0) std::memcpy(out, from, count * sizeof(float));
       return;
     case WeightFormat::kF16:
       for (std::int64_t i = 0; i < count; ++i) {

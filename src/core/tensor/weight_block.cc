@@ -196,7 +196,7 @@ float LessOf(WeightFormat format, const WeightBlock& block, int group) {
 
 float* WriteElements(WeightFormat format, const WeightBlock& block, float* out) {
   const WeightCodes& meaning = CodesOf(format);
-  const auto elements = static_cast<int>(InfoOf(format).block_elements);
+  const int elements = InfoOf(format).block_elements;
   for (int begin = 0; begin < elements; begin += meaning.group) {
     const float scale = ScaleOf(format, block, begin / meaning.group);
     const float less = LessOf(format, block, begin / meaning.group);

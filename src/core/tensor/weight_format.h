@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 
 /// How the elements of a stored tensor are written: one by one, or in blocks of quantised elements
@@ -65,8 +67,7 @@ constexpr bool IsQuantized(WeightFormat format) { return InfoOf(format).block_el
 
 /// Bytes of `elements` of them, which are whole blocks.
 constexpr std::size_t FormatBytes(WeightFormat format, std::int64_t elements) {
-  return static_cast<std::size_t>(elements / InfoOf(format).block_elements) *
-         InfoOf(format).block_bytes;
+  return Size(elements / InfoOf(format).block_elements) * InfoOf(format).block_bytes;
 }
 
 /// The format of that name; none where there is no such one.

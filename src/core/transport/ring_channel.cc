@@ -11,6 +11,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 
 namespace foretoken {
@@ -69,7 +70,7 @@ Result<std::unique_ptr<ChannelMemory>> ChannelMemory::Create() {
 Result<std::unique_ptr<ChannelMemory>> ChannelMemory::Attach(int fd) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return SystemError("inspect shared memory");
-  if (static_cast<std::size_t>(info.st_size) != kBytes) {
+  if (Size(info.st_size) != kBytes) {
     return Invalid(
         "file descriptor {} holds {} bytes, not the {} of a speculator's channel: is the engine of "
         "the same version?",
@@ -127,7 +128,7 @@ std::span<const std::byte> RingChannel::Receive() {
       break;
     }
     position_ += size;
-    return {in_->data + offset + kLengthBytes, static_cast<std::size_t>(length)};
+    return {in_->data + offset + kLengthBytes, Size(length)};
   }
   return {};
 }

@@ -21,8 +21,7 @@ TEST(CheckFinite, NamesTheFirstOfALargeTensor) {
     const TensorView view{format, {kElements}, bytes.data()};
     StoreElements(format, usual.data(), kElements, bytes.data());
     EXPECT_TRUE(CheckFinite(checkpoint, "w", view).ok());
-    const std::vector<float> wrong(static_cast<std::size_t>(block),
-                                   std::numeric_limits<float>::infinity());
+    const std::vector<float> wrong(block, std::numeric_limits<float>::infinity());
     for (const std::int64_t at :
          {kElements - 64, std::int64_t{4} << 20, (std::int64_t{3} << 20) - 32, std::int64_t{0}}) {
       StoreElements(format, wrong.data(), block, bytes.data() + FormatBytes(format, at));

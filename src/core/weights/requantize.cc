@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/numbers/integers.h"
 #include "base/threads/cores.h"
 #include "base/threads/run_threads.h"
 #include "core/tensor/quantize.h"
@@ -23,7 +24,7 @@ std::vector<std::byte> Converted(const TensorView& tensor, WeightFormat format) 
   const auto work = [&](int part) {
     // Threads inherit the one core of the thread that loads a model, which keeps it.
     if (part > 0) UnpinCurrentThread();
-    std::vector<float> values(static_cast<std::size_t>(std::min(kConvertedPiece, elements)));
+    std::vector<float> values(std::min(kConvertedPiece, elements));
     for (std::int64_t piece = next++; piece < pieces; piece = next++) {
       const std::int64_t begin = piece * kConvertedPiece;
       const std::int64_t count = std::min(kConvertedPiece, elements - begin);
@@ -38,7 +39,7 @@ std::vector<std::byte> Converted(const TensorView& tensor, WeightFormat format) 
 
 Checkpoint Requantize(Checkpoint checkpoint, const WeightType& type, const MixBasis& model) {
   for (auto& [name, tensor] : checkpoint.tensors) {
-    const TensorPlace place{name, tensor.shape.back(), static_cast<int>(tensor.shape.size())};
+    const TensorPlace place{name, tensor.shape.back(), Int(tensor.shape.size())};
     const WeightFormat format = FormatFor(type, place, model);
     if (format == tensor.format) continue;
     checkpoint.requantized_from.emplace(name, tensor);

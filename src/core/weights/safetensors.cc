@@ -29,7 +29,7 @@ std::optional<std::int64_t> AsSize(const Json& json) {
 std::optional<std::vector<std::int64_t>> ParseShape(const Json& json, std::size_t element_bytes) {
   if (!json.is_array() || json.size() > kMaxRank) return std::nullopt;
   std::vector<std::int64_t> shape;
-  auto bytes = static_cast<std::int64_t>(element_bytes);
+  std::int64_t bytes = element_bytes;
   for (const Json& dimension : json) {
     const auto size = AsSize(dimension);
     if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) return std::nullopt;
@@ -75,7 +75,7 @@ Result<TensorEntry> ParseTensor(const Json& json, std::size_t data_bytes,
     return Invalid("{} has data_offsets {} outside the {} bytes of data; the file may be truncated",
                    where, Printable(offsets.dump()), data_bytes);
   }
-  auto bytes = static_cast<std::int64_t>(element_bytes);
+  std::int64_t bytes = element_bytes;
   for (const std::int64_t size : *shape) bytes *= size;
   if (bytes != *end - *begin) {
     return Invalid("{} takes {} bytes by shape and dtype but {} by data_offsets", where, bytes,
@@ -142,8 +142,7 @@ Result<FileTensors> ParseSafetensors(std::span<const std::byte> file, std::strin
     const std::string place = fmt::format("{}: tensor '{}'", where, Printable(name));
     FT_ASSIGN_OR_RETURN(TensorEntry entry, ParseTensor(json, data.size(), place));
     const auto [begin, end, none] = entry.extent;
-    const std::span bytes =
-        data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    const std::span bytes = data.subspan(begin, end - begin);
     holds.Add(name, entry.dtype, std::move(entry.shape), bytes);
     extents.push_back({begin, end, name});
   }

@@ -28,7 +28,7 @@ std::string ErrorOfTensor(const std::string& tensor) {
 }
 
 std::vector<float> ElementsOf(const TensorView& view) {
-  std::vector<float> values(static_cast<std::size_t>(view.elements()));
+  std::vector<float> values(view.elements());
   LoadElements(view, 0, view.elements(), values.data());
   return values;
 }

@@ -18,7 +18,7 @@ inline void TouchBytes(std::span<const std::byte> data) {
 inline void TouchTensors(const TensorMap& tensors) {
   std::vector<float> values;
   for (const auto& [name, view] : tensors) {
-    values.resize(static_cast<std::size_t>(view.elements()));
+    values.resize(view.elements());
     LoadElements(view, 0, view.elements(), values.data());
   }
 }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "foretoken/datastore.h"
 #include "foretoken/engine.h"
 #include "foretoken/generate.h"
@@ -47,7 +48,7 @@ TEST(Api, AModelTellsWhatItIs) {
   EXPECT_EQ(facts.vocabulary, Target()->tokenizer()->vocabulary());
   EXPECT_EQ(facts.hidden, 256);
   EXPECT_GT(facts.parameters, 1'000'000);
-  EXPECT_GT(facts.weight_bytes, static_cast<std::size_t>(facts.parameters));
+  EXPECT_GT(facts.weight_bytes, Size(facts.parameters));
   EXPECT_GT(facts.kv_bytes_per_token, 0U);
   EXPECT_FALSE(facts.backend.empty());
 }

@@ -1,4 +1,5 @@
 #include "foretoken/generate.h"
+#include "base/numbers/integers.h"
 
 #include <algorithm>
 #include <memory>
@@ -15,7 +16,7 @@ class Recorder : public RequestListener {
   /// `step` tells rounds apart.
   Recorder(const Request& request, const std::int64_t* step, const GenerateHooks* hooks)
       : step_(step), hooks_(hooks) {
-    const auto room = static_cast<std::size_t>(std::max(0, request.stop.max_tokens));
+    const std::size_t room = std::max(0, request.stop.max_tokens);
     generation_.tokens.reserve(room);
     generation_.origins.reserve(room);
     generation_.bursts.reserve(room);
@@ -91,8 +92,7 @@ Result<std::vector<Generation>> Generate(Engine& engine, std::vector<Request> re
   std::vector<std::pair<SequenceId, const Recorder*>> in_flight;
   while (true) {
     std::erase_if(in_flight, [](const auto& entry) { return entry.second->finished(); });
-    while (status.ok() && submitted < requests.size() &&
-           in_flight.size() < static_cast<std::size_t>(batch)) {
+    while (status.ok() && submitted < requests.size() && in_flight.size() < Size(batch)) {
       Result<SequenceId> id = engine.Submit(std::move(requests[submitted]));
       if (!id.ok()) {
         status = id.error();

@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/numbers/integers.h"
 #include "core/speculation/plan_values.h"
 
 namespace foretoken {
@@ -15,13 +16,12 @@ Json ValueJson(const PlanField<Value>&, const Value& value) {
 Json ValueJson(const PlanField<float>&, float value) { return value; }
 Json ValueJson(const PlanField<int>& field, int value) {
   const std::vector<std::string_view> words = WordsOf(field);
-  return value < 0 && !words.empty() ? Json(words.at(static_cast<std::size_t>(-1 - value)))
-                                     : Json(value);
+  return value < 0 && !words.empty() ? Json(words.at(Size(-1 - value))) : Json(value);
 }
 Json ValueJson(const PlanField<Fanout>&, const Fanout& value) {
   constexpr std::array<std::string_view, 4> kRules = {"", "uniform", "geometric", "planned"};
   if (!value.counts.empty()) return value.counts;
-  return Json(kRules.at(static_cast<std::size_t>(value.rule)));
+  return Json(kRules.at(Size(value.rule)));
 }
 
 }  // namespace

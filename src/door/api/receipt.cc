@@ -1,4 +1,5 @@
 #include "foretoken/receipt.h"
+#include "base/numbers/integers.h"
 
 #include <fmt/core.h>
 
@@ -154,8 +155,7 @@ Result<AdapterUse> AdapterOfReceipt(const Receipt& receipt, const LoadedModel& l
 
 Status CheckTokens(const Receipt& receipt, const ModelConfig& config) {
   if (receipt.prompt.empty()) return InvalidInput("the receipt has no prompt");
-  if (receipt.prompt.size() + receipt.tokens.size() >
-      static_cast<std::size_t>(config.max_positions)) {
+  if (receipt.prompt.size() + receipt.tokens.size() > Size(config.max_positions)) {
     return Invalid("the receipt has more tokens than the model's context of {}",
                    config.max_positions);
   }
@@ -185,8 +185,7 @@ Receipt MakeReceipt(const LanguageModel& model, const Request& request,
                   .tokens = {tokens.begin(), tokens.end()},
                   .finish = finish};
   if (request.adapter.index >= 0) {
-    receipt.adapter =
-        loaded.adapter_fingerprints.at(static_cast<std::size_t>(request.adapter.index));
+    receipt.adapter = loaded.adapter_fingerprints.at(Size(request.adapter.index));
     receipt.adapter_scale = request.adapter.scale;
   }
   if (request.sampling.constraint != nullptr) {

@@ -1,4 +1,5 @@
 #include "foretoken/receipt.h"
+#include "base/numbers/integers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -147,7 +148,7 @@ TEST_F(ReceiptTest, AWrongTokenIsFoundWhereItIs) {
     tokens[at] = (tokens[at] + 1) % 400;
     const auto flaw = FlawOf(Forge(receipt, tokens));
     ASSERT_TRUE(flaw.has_value());
-    EXPECT_EQ(flaw->at, static_cast<int>(at));
+    EXPECT_EQ(flaw->at, Int(at));
     EXPECT_EQ(flaw->written, tokens[at]);
     EXPECT_EQ(flaw->right, receipt.tokens[at]);
     EXPECT_LT(flaw->written_score, flaw->right_score);

@@ -1,4 +1,5 @@
 #include "foretoken/saved_prefix.h"
+#include "base/numbers/integers.h"
 
 #include <fmt/format.h>
 
@@ -79,7 +80,7 @@ PrefixFileHead PrefixHead(const LanguageModel& model, const CachedText& text,
                       .owner = text.owner,
                       .tokens = text.tokens};
   if (text.adapter.index >= 0) {
-    head.adapter = loaded.adapter_fingerprints.at(static_cast<std::size_t>(text.adapter.index));
+    head.adapter = loaded.adapter_fingerprints.at(Size(text.adapter.index));
     head.adapter_scale = text.adapter.scale;
   }
   return head;

@@ -39,7 +39,7 @@ Result<OpenedModel> Translated(const ModelConfig& target,
     *notice = fmt::format("the draft has another vocabulary than the target: {}", match.Summary());
   }
   // Ids beyond the tokenizer's stand for nothing.
-  const auto size = static_cast<std::size_t>(target.vocabulary);
+  const std::size_t size = target.vocabulary;
   match.same.resize(size, -1);
   match.read.resize(size, draft.tokenizer->bos().value_or(0));
   draft.translation = std::make_shared<const Translation>(
@@ -53,7 +53,7 @@ Result<OpenedModel> Translated(const ModelConfig& target,
 
 // All of a vocabulary, as they are.
 Translation Unchanged(const ModelConfig& target) {
-  std::vector<Token> all(static_cast<std::size_t>(target.vocabulary));
+  std::vector<Token> all(target.vocabulary);
   std::iota(all.begin(), all.end(), 0);
   return {all, all, target.bos, target.eos};
 }
@@ -87,16 +87,16 @@ Result<std::vector<bool>> SayableTokens(const DraftVocabulary& wanted, const Mod
                                         const Tokenizer* tokenizer) {
   FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, RankedTokens(wanted, target, tokenizer));
   if (wanted.most && std::cmp_less(*wanted.most, tokens.size())) {
-    tokens.resize(static_cast<std::size_t>(std::max(0, *wanted.most)));
+    tokens.resize(std::max(0, *wanted.most));
   }
   tokens.insert(tokens.end(), target.eos.begin(), target.eos.end());
   if (tokenizer != nullptr) {
     const std::vector<Token> ends = tokenizer->eos();
     tokens.insert(tokens.end(), ends.begin(), ends.end());
   }
-  std::vector<bool> sayable(static_cast<std::size_t>(target.vocabulary));
+  std::vector<bool> sayable(target.vocabulary);
   for (const Token token : tokens) {
-    if (token >= 0 && token < target.vocabulary) sayable[static_cast<std::size_t>(token)] = true;
+    if (token >= 0 && token < target.vocabulary) sayable[token] = true;
   }
   return sayable;
 }

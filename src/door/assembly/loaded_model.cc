@@ -24,7 +24,7 @@ constexpr std::uint64_t kSyntheticSeed = 20260301;
 // `eos` are the end-of-sequence tokens of the model, besides those of the tokenizer.
 ConstraintVocabulary VocabularyOf(const Tokenizer& tokenizer, std::vector<Token> eos) {
   std::vector<std::string_view> bytes;
-  bytes.reserve(static_cast<std::size_t>(tokenizer.vocabulary()));
+  bytes.reserve(tokenizer.vocabulary());
   for (Token token = 0; token < tokenizer.vocabulary(); ++token) {
     bytes.push_back(tokenizer.TokenBytes(token));
   }

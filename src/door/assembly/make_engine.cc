@@ -41,7 +41,7 @@ void LimitPlans(std::span<const Mode> offered, const SpeculationPlan& plan,
   if (plan.fallback != Fallback::kRetrieval && !Contains(offered, Mode::kSssd)) {
     const auto end =
         std::remove(limits->fallbacks.begin(), limits->fallbacks.end(), Fallback::kRetrieval);
-    limits->fallbacks.resize(static_cast<std::size_t>(end - limits->fallbacks.begin()));
+    limits->fallbacks.resize(end - limits->fallbacks.begin());
   }
   limits->max_lookahead = std::min(limits->max_lookahead, sizes.lookahead);
   limits->max_cache_budget = std::min(limits->max_cache_budget, sizes.cache_budget);

@@ -26,7 +26,7 @@ Error Wrong(std::string_view field, fmt::format_string<Values...> sentence, Valu
 
 std::vector<DrafterId> LoadedDrafts(std::size_t draft_models) {
   const std::size_t count = std::min(draft_models, kDraftModels.size());
-  return {kDraftModels.begin(), kDraftModels.begin() + static_cast<std::ptrdiff_t>(count)};
+  return {kDraftModels.begin(), kDraftModels.begin() + count};
 }
 
 // What holds for any member.
@@ -46,8 +46,7 @@ Status CheckMembers(std::string_view field, std::span<const DrafterId> members,
       return Wrong(field, "{} names {}, and the draft models that are loaded are {}", field,
                    info.name, draft_models);
     }
-    if (std::find(members.begin(), members.begin() + static_cast<std::ptrdiff_t>(i), id) !=
-        members.begin() + static_cast<std::ptrdiff_t>(i)) {
+    if (std::find(members.begin(), members.begin() + i, id) != members.begin() + i) {
       return Wrong(field, "{} names {} twice", field, info.name);
     }
   }

@@ -22,7 +22,7 @@ std::optional<Deviation> ReadReplay(const LoadedModel& loaded, const Replay& rep
   Model& model = *loaded.model;
   const int vocabulary = model.config().vocabulary;
   Sampler sampler(loaded.backend.get(), vocabulary);
-  const auto length = static_cast<int>(replay.prompt.size() + replay.tokens.size());
+  const int length = replay.prompt.size() + replay.tokens.size();
   TokenHistory history(vocabulary, std::min(replay.sampling->penalty_window, length));
   history.AddPrompt(replay.prompt);
   if (replay.sampling->constraint != nullptr) {
@@ -55,7 +55,7 @@ std::optional<Deviation> ReadReplay(const LoadedModel& loaded, const Replay& rep
       const Token written = text[row + 1];
       const Candidate chosen = sampler.Choose(own, *replay.sampling, history, {}, row + 1);
       if (chosen.token != written) {
-        std::vector<Candidate> all(static_cast<std::size_t>(vocabulary));
+        std::vector<Candidate> all(vocabulary);
         all.resize(sampler.Rank(own, *replay.sampling, history, {}, row + 1, all));
         return Deviation{row - first, ScoreOf(written, all), chosen};
       }

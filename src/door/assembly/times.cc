@@ -144,7 +144,7 @@ constexpr double kMostChange = 1.5;
 
 int Today() {
   const auto now = std::chrono::system_clock::now();
-  return static_cast<int>(std::chrono::floor<std::chrono::days>(now).time_since_epoch().count());
+  return std::chrono::floor<std::chrono::days>(now).time_since_epoch().count();
 }
 
 // A model as far as the times of its passes depend on it, in a line.

@@ -57,7 +57,7 @@ void SetAttention(const ModelConfig& config, const KeySetter& keys) {
   // Windows of all layers, or of all but each of so many.
   const auto full = std::ranges::find(
       config.layers, 0, [](const LayerSpec& layer) { return layer.attention.window; });
-  const auto before = static_cast<int>(full - config.layers.begin());
+  const int before = full - config.layers.begin();
   if (before == 0) return;
   keys.Set("attention.sliding_window", attention.window);
   if (full != config.layers.end()) keys.Set("attention.sliding_window_pattern", before + 1);
@@ -84,7 +84,7 @@ void SetRope(const ModelConfig& config, const KeySetter& keys) {
   keys.Set("rope.dimension_count", rope.dims);
   keys.Set("rope.freq_base", rope.theta);
   if (config.ropes.size() > 1) keys.Set("rope.freq_base_swa", config.ropes[1].theta);
-  const auto original = static_cast<int>(scaling.original_positions);
+  const int original = scaling.original_positions;
   switch (scaling.kind) {
     case RopeScaling::Kind::kLinear:
       keys.Set("rope.scaling.type", "linear");

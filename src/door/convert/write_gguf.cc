@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files/replace_file.h"
+#include "base/numbers/integers.h"
 #include "base/text/parse_number.h"
 #include "core/model/config/model_config.h"
 #include "core/model/families/family.h"
@@ -122,11 +123,11 @@ std::vector<std::byte> Half(const TensorView& view, std::size_t outputs_at, bool
   const std::int64_t outputs = view.shape[outputs_at];
   std::int64_t matrices = 1;
   for (std::size_t i = 0; i < outputs_at; ++i) matrices *= view.shape[i];
-  const std::size_t bytes = view.bytes() / static_cast<std::size_t>(matrices) / 2;
+  const std::size_t bytes = view.bytes() / Size(matrices) / 2;
   FT_CHECK(outputs % 2 == 0, "{} gates and what they are multiplied with", outputs);
   std::vector<std::byte> half;
   for (std::int64_t i = 0; i < matrices; ++i) {
-    const std::byte* from = view.data + static_cast<std::size_t>(2 * i + (first ? 0 : 1)) * bytes;
+    const std::byte* from = view.data + Size(2 * i + (first ? 0 : 1)) * bytes;
     half.insert(half.end(), from, from + bytes);
   }
   return half;

@@ -71,7 +71,7 @@ Status CaptureWriter::Add(std::span<const Token> tokens, std::size_t prompt_toke
                           std::span<const BFloat16> states) {
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   for (std::size_t i = 0; i < tokens.size(); ++i) answer_.push_back(i >= prompt_tokens ? 1 : 0);
-  const auto hidden = static_cast<std::size_t>(source_.hidden);
+  const std::size_t hidden = source_.hidden;
   const std::size_t taps = source_.layers.size() * hidden;
   for (const BFloat16* row = states.data(); row != states.data() + states.size();
        row += taps + hidden) {

@@ -9,6 +9,7 @@
 
 #include "base/files/read_file.h"
 #include "base/files/replace_file.h"
+#include "base/numbers/integers.h"
 #include "door/assembly/make_engine.h"
 #include "json/json.h"
 
@@ -203,9 +204,9 @@ void DraftLearner::LookBack() {
   if (!previous_.has_value()) return;
   const auto all = traffic_->HeldBack();
   // Only what came since: the draft in use was chosen by the others.
-  const auto fresh = static_cast<std::size_t>(
-      std::min<std::int64_t>(traffic_->counts().held_back - held_back_then_, std::ssize(all)));
-  if (std::ssize(all) == 0 || fresh < static_cast<std::size_t>(options_.texts_to_judge)) return;
+  const std::size_t fresh =
+      std::min<std::int64_t>(traffic_->counts().held_back - held_back_then_, std::ssize(all));
+  if (std::ssize(all) == 0 || fresh < Size(options_.texts_to_judge)) return;
   const auto texts = std::span(all).last(fresh);
   const std::string previous = *std::exchange(previous_, std::nullopt);
   const auto other = ScoresOf(previous, texts);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/files/temporary_testing.h"
+#include "base/numbers/integers.h"
 #include "core/weights/file_tensors.h"
 #include "core/weights/safetensors.h"
 #include "door/assembly/make_engine.h"
@@ -97,7 +98,7 @@ class Learning : public testing::Test {
       bytes.read(reinterpret_cast<char*>(&header), sizeof header);
       const auto begin = static_cast<std::streamoff>(sizeof header + header);
       bytes.seekp(begin);
-      const std::string zeros(fs::file_size(file) - static_cast<std::size_t>(begin), '\0');
+      const std::string zeros(fs::file_size(file) - Size(begin), '\0');
       bytes.write(zeros.data(), static_cast<std::streamsize>(zeros.size()));
     }
     fs::rename(part, place);

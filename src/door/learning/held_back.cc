@@ -24,7 +24,7 @@ DraftScore JudgedDraft::Score(const StatedText& text, int lookahead) {
   const auto length = static_cast<std::int32_t>(text.tokens.size());
   // What the target's passes would have kept of it: a position's slot is its number.
   SequenceKv kv;
-  kv.blocks.resize(static_cast<std::size_t>(BlocksFor(length)));
+  kv.blocks.resize(BlocksFor(length));
   std::iota(kv.blocks.begin(), kv.blocks.end(), 0);
   TapStore store = TapStore::Allocate(taps_, std::ssize(kv.blocks) * kBlockSize);
   std::ranges::copy(text.states, store.Row(0));
@@ -36,7 +36,7 @@ DraftScore JudgedDraft::Score(const StatedText& text, int lookahead) {
                                                        .draft = {loaded_, loaded_->model.get()}});
   TokenHistory history(vocabulary_, std::min(text.sampling.penalty_window, length));
   const std::span<const Token> tokens = text.tokens;
-  history.AddPrompt(tokens.first(static_cast<std::size_t>(text.prompt_tokens)));
+  history.AddPrompt(tokens.first(text.prompt_tokens));
   DraftScore score;
   // The first token of the output is that of the prompt's pass, whatever drafts.
   std::int32_t committed = text.prompt_tokens;
@@ -45,7 +45,7 @@ DraftScore JudgedDraft::Score(const StatedText& text, int lookahead) {
     for (; committed < next; ++committed) history.AddOutput(tokens[committed]);
     Proposal proposal;
     DraftContext context{.sequence = last_ + 1,
-                         .tokens = tokens.first(static_cast<std::size_t>(committed)),
+                         .tokens = tokens.first(committed),
                          .sampling = &text.sampling,
                          .history = &history,
                          .taps = {&store, &kv},

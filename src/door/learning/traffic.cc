@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 
 namespace foretoken {
@@ -18,7 +19,7 @@ std::shared_ptr<const StatedText> CopyOf(const DecodedText& text, int width) {
   copy->sampling = *text.sampling;
   copy->constrained = std::exchange(copy->sampling.constraint, nullptr) != nullptr;
   const auto positions = static_cast<std::int32_t>(text.tokens.size()) - 1;
-  copy->states.reserve(static_cast<std::size_t>(positions) * static_cast<std::size_t>(width));
+  copy->states.reserve(Size(positions) * Size(width));
   for (std::int32_t position = 0; position < positions; ++position) {
     const BFloat16* row = text.taps.At(position);
     copy->states.insert(copy->states.end(), row, row + width);
@@ -132,10 +133,10 @@ Status Traffic::WriteNext(std::unique_lock<std::mutex>* lock) {
   }
   lock->unlock();
   // The last token has no states: nothing was decoded behind it.
-  const Status written =
-      text == nullptr ? writer_.Finish()
-                      : writer_.Add(std::span(text->tokens).first(text->tokens.size() - 1),
-                                    static_cast<std::size_t>(text->prompt_tokens), text->states);
+  const Status written = text == nullptr
+                             ? writer_.Finish()
+                             : writer_.Add(std::span(text->tokens).first(text->tokens.size() - 1),
+                                           Size(text->prompt_tokens), text->states);
   if (!begun) flush_at_ns_ = NowNs() + limits_.flush_ns;
   lock->lock();
   return written;

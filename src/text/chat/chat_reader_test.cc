@@ -278,7 +278,7 @@ std::string RandomText(std::mt19937* random) {
                                                    "<|\"|>",
                                                    "<tool_call|>"};
   std::string text;
-  for (int i = static_cast<int>((*random)() % 16); i >= 0; --i) {
+  for (int i = (*random)() % 16; i >= 0; --i) {
     text += kPieces[(*random)() % kPieces.size()];
   }
   return text;

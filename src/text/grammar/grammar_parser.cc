@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 #include "text/grammar/automaton/code_points.h"
 #include "text/grammar/grammar.h"
@@ -116,7 +117,7 @@ class Parser {
   Name& Mention(std::string_view name, std::size_t offset) {
     const auto [entry, added] = names_.try_emplace(std::string(name));
     if (added) {
-      entry->second = {.rule = static_cast<int>(grammar_.rules.size()), .mentioned = offset};
+      entry->second = {.rule = Int(grammar_.rules.size()), .mentioned = offset};
       grammar_.rules.push_back({.name = std::string(name), .body = {}});
     }
     return entry->second;

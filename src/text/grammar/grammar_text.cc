@@ -172,7 +172,7 @@ bool DropUnmatchable(Grammar* grammar) {
   std::vector<bool> matchable(grammar->rules.size(), false);
   std::vector<std::vector<int>> users(grammar->rules.size());
   std::vector<int> todo;
-  for (int rule = 0; rule < static_cast<int>(users.size()); ++rule) {
+  for (int rule = 0; rule < std::ssize(users); ++rule) {
     VisitEveryRule(grammar->rules[rule].body, [&](int used) { users[used].push_back(rule); });
     todo.push_back(rule);
   }

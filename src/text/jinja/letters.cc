@@ -4,6 +4,7 @@
 #include <unicode/casemap.h>
 #include <unicode/uchar.h>
 
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 
 namespace foretoken::jinja {
@@ -119,8 +120,8 @@ void AppendLower(std::string_view bytes, std::size_t place, std::string* out) {
   UErrorCode error = U_ZERO_ERROR;
   icu::StringByteSink<std::string> sink(out);
   const std::string_view character = bytes.substr(place, length);
-  icu::CaseMap::utf8ToLower("", 0, icu::StringPiece(character.data(), static_cast<int>(length)),
-                            sink, nullptr, error);
+  icu::CaseMap::utf8ToLower("", 0, icu::StringPiece(character.data(), Int(length)), sink, nullptr,
+                            error);
 }
 
 bool AppendMapped(const Text& text, const CharacterMap& map, TextBuilder* builder) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 #include "text/jinja/builtins/builtins.h"
 #include "text/jinja/letters.h"
@@ -90,9 +91,9 @@ bool LessAt(Workspace* workspace, const Value& left, const Value& right, int dep
 
 /// Where an index counted from the end where negative lies; nothing where it is outside.
 std::optional<std::size_t> PlaceIn(std::int64_t index, std::size_t size) {
-  const auto count = static_cast<std::int64_t>(size);
+  const std::int64_t count = size;
   if (index < -count || index >= count) return std::nullopt;
-  return static_cast<std::size_t>(index < 0 ? index + count : index);
+  return Size(index < 0 ? index + count : index);
 }
 
 /// The byte at which the character with this index begins.
@@ -144,7 +145,7 @@ std::optional<Range> RangeOf(Workspace* workspace, const Value& start, const Val
     workspace->Fail("a slice needs integers, not a {}", bound->TypeName());
     return std::nullopt;
   }
-  const auto count = static_cast<std::int64_t>(size);
+  const std::int64_t count = size;
   const std::int64_t by = step.Integer().value_or(1);
   if (by == 0) {
     workspace->Fail("the step of a slice cannot be 0");
@@ -163,7 +164,7 @@ std::optional<Range> RangeOf(Workspace* workspace, const Value& start, const Val
 template <typename Take>
 void ForEachIn(const Range& range, Take take) {
   for (std::int64_t i = range.start; range.step > 0 ? i < range.stop : i > range.stop;) {
-    if (!take(static_cast<std::size_t>(i))) return;
+    if (!take(Size(i))) return;
     const std::int64_t left = range.step > 0 ? range.stop - i : i - range.stop;
     // The last step of a wide slice would leave the numbers.
     if (range.step > 0 ? left <= range.step : -left >= range.step) return;
@@ -178,8 +179,8 @@ Value SliceText(Workspace* workspace, const Text& text, const Range& range,
   workspace->StepOver(bytes.size());
   if (range.step == 1) {
     if (range.start >= range.stop) return builder.Finish();
-    const std::size_t begin = ByteOf(bytes, static_cast<std::size_t>(range.start), characters);
-    const std::size_t end = ByteOf(bytes, static_cast<std::size_t>(range.stop), characters);
+    const std::size_t begin = ByteOf(bytes, range.start, characters);
+    const std::size_t end = ByteOf(bytes, range.stop, characters);
     builder.Append(text, begin, end);
     return builder.Finish();
   }
@@ -264,11 +265,11 @@ std::optional<std::int64_t> Length(const Value& value) {
   if (const Text* text = value.AsText()) {
     return static_cast<std::int64_t>(CharactersIn(text->bytes()));
   }
-  if (const Dict* dict = value.AsDict()) return static_cast<std::int64_t>(dict->entries.size());
-  if (const Loop* loop = value.AsLoop()) return static_cast<std::int64_t>(loop->items.size());
+  if (const Dict* dict = value.AsDict()) return std::ssize(dict->entries);
+  if (const Loop* loop = value.AsLoop()) return std::ssize(loop->items);
   const List* list = value.AsList();
   if (list == nullptr || list->kind == List::Kind::kGenerator) return std::nullopt;
-  return static_cast<std::int64_t>(list->items.size());
+  return std::ssize(list->items);
 }
 
 bool Iterate(Workspace* workspace, const Value& value, std::vector<Value>* items) {

@@ -127,7 +127,7 @@ void Dict::Remove(const std::string& key) {
   if (found == places_.end()) return;
   const std::size_t place = found->second;
   places_.erase(found);
-  entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(place));
+  entries.erase(entries.begin() + place);
   for (auto& other : places_) {
     if (other.second > place) --other.second;
   }

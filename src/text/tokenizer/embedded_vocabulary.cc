@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
 #include "text/tokenizer/added_tokens.h"
@@ -73,10 +74,10 @@ class Checker {
   Status CheckId(std::string_view name, const std::optional<Token>& id) const {
     const std::size_t tokens = vocabulary_.tokens.size();
     if (!id) return {};
-    if (*id < 0 || static_cast<std::size_t>(*id) >= tokens) {
+    if (*id < 0 || Size(*id) >= tokens) {
       return Bad(fmt::format("the {} token has id {}; the file has {} tokens", name, *id, tokens));
     }
-    if (!vocabulary_.tokens[static_cast<std::size_t>(*id)].empty()) return {};
+    if (!vocabulary_.tokens[*id].empty()) return {};
     return Bad(fmt::format("the {} token has id {}, whose spelling is empty", name, *id));
   }
 
@@ -90,7 +91,7 @@ TokenizerConfig ConfigOf(const EmbeddedVocabulary& vocabulary) {
   const auto spelling = [&](const std::optional<Token>& id) -> std::optional<std::string> {
     if (!id) return std::nullopt;
     // Some files call the tokens that begin and end a text ordinary ones.
-    config.special.emplace_back(vocabulary.tokens[static_cast<std::size_t>(*id)]);
+    config.special.emplace_back(vocabulary.tokens[*id]);
     return config.special.back();
   };
   config.bos = spelling(vocabulary.bos);
@@ -98,8 +99,7 @@ TokenizerConfig ConfigOf(const EmbeddedVocabulary& vocabulary) {
   if (config.bos) config.marks.emplace("bos_token", *config.bos);
   if (config.eos) config.marks.emplace("eos_token", *config.eos);
   if (vocabulary.unknown) {
-    config.marks.emplace("unk_token",
-                         vocabulary.tokens[static_cast<std::size_t>(*vocabulary.unknown)]);
+    config.marks.emplace("unk_token", vocabulary.tokens[*vocabulary.unknown]);
   }
   for (const auto& id : {vocabulary.eot, vocabulary.eom}) {
     if (auto end = spelling(id)) config.ends.push_back(*std::move(end));
@@ -119,7 +119,7 @@ bool UnwrittenTokens::Has(std::size_t id) const {
 
 UnwrittenTokens FindUnwritten(const EmbeddedVocabulary& vocabulary) {
   const auto rank = [&](Token token) {
-    const int type = vocabulary.types[static_cast<std::size_t>(token)];
+    const int type = vocabulary.types[token];
     for (const auto& named :
          {vocabulary.bos, vocabulary.eos, vocabulary.eot, vocabulary.eom, vocabulary.unknown}) {
       if (named == token) return 0;
@@ -130,7 +130,7 @@ UnwrittenTokens FindUnwritten(const EmbeddedVocabulary& vocabulary) {
   UnwrittenTokens unwritten;
   std::unordered_map<std::string_view, Token> written;
   for (Token token = 0; token < std::ssize(vocabulary.tokens); ++token) {
-    const std::string_view spelling = vocabulary.tokens[static_cast<std::size_t>(token)];
+    const std::string_view spelling = vocabulary.tokens[token];
     if (spelling.empty()) {
       unwritten.empty.push_back(token);
       continue;

@@ -159,7 +159,7 @@ TEST(EmbeddedBpe, MarksThatEndTurnsEndATextWhateverTheKeysSay) {
     vocabulary.Add("<|return|>", Embedded::kControl);
     EXPECT_EQ(testing::Value(vocabulary.Must()->eos(), testing::Contains(end)),
               std::string_view(mark) != "<|end|>");
-    vocabulary.embedded.types[static_cast<std::size_t>(end)] = Embedded::kNormal;
+    vocabulary.embedded.types[end] = Embedded::kNormal;
     EXPECT_THAT(vocabulary.Must()->eos(), testing::Not(testing::Contains(end))) << mark;
   }
 }
@@ -212,8 +212,8 @@ TEST(EmbeddedSentencePiece, TheTypesOfConvertersMakeNoDifference) {
   const auto wanted = SmallSentencePiece().Must();
   OwnedVocabulary vocabulary = SmallSentencePiece();
   for (Token id = 0; id < 3; ++id) {
-    vocabulary.embedded.types[static_cast<std::size_t>(id)] = Embedded::kControl;
-    vocabulary.embedded.scores[static_cast<std::size_t>(id)] = -1000;
+    vocabulary.embedded.types[id] = Embedded::kControl;
+    vocabulary.embedded.scores[id] = -1000;
   }
   vocabulary.embedded.unknown = 0;
   EXPECT_EQ(vocabulary.Must()->fingerprint(), wanted->fingerprint());

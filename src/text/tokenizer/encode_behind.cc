@@ -35,7 +35,7 @@ std::vector<Token> EncodeBehind(const Tokenizer& tokenizer, std::string_view tex
     std::vector<Token> tokens = encode(std::string(anchor).append(text));
     const auto head = TokensOf(tokenizer, tokens, std::string(" ").append(anchor));
     if (!head.has_value()) continue;
-    tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(*head));
+    tokens.erase(tokens.begin(), tokens.begin() + *head);
     return tokens;
   }
   return encode(text);

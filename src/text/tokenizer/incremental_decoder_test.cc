@@ -25,7 +25,7 @@ class ByteTokenizer : public Tokenizer {
   }
   std::string_view TokenBytes(Token token) const override {
     if (token == kSpecial) return {};
-    return std::string_view(bytes_).substr(static_cast<std::size_t>(token), 1);
+    return std::string_view(bytes_).substr(token, 1);
   }
   std::string_view TokenName(Token token) const override { return TokenBytes(token); }
   bool IsSpecial(Token token) const override { return token == kSpecial; }

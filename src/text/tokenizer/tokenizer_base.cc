@@ -11,7 +11,7 @@ namespace foretoken {
 const VocabularyEntry& TokenizerBase::Entry(Token token) const {
   static const VocabularyEntry kNone;
   if (token < 0 || token >= vocabulary()) return kNone;
-  return vocabulary_.entries[static_cast<std::size_t>(token)];
+  return vocabulary_.entries[token];
 }
 
 TokenizerBase::TokenizerBase(Vocabulary vocabulary)
@@ -83,7 +83,7 @@ Status TokenizerBase::UseChatTemplate(std::string_view jinja) {
 void TokenizerBase::UseChatFormat(const ChatFormat& format) {
   chat_format_ = format;
   for (Token token = 0; token < vocabulary(); ++token) {
-    VocabularyEntry& entry = vocabulary_.entries[static_cast<std::size_t>(token)];
+    VocabularyEntry& entry = vocabulary_.entries[token];
     if (!entry.special) continue;
     const bool ends = std::ranges::count(vocabulary_.eos, token) > 0;
     entry.bytes = !ends && format.IsMark(entry.name) ? entry.name : std::string();

@@ -45,7 +45,7 @@ class TokenizerBase : public Tokenizer {
  public:
   explicit TokenizerBase(Vocabulary vocabulary);
 
-  int vocabulary() const override { return static_cast<int>(vocabulary_.entries.size()); }
+  int vocabulary() const override { return vocabulary_.entries.size(); }
   std::vector<Token> Encode(std::string_view text, bool add_bos, bool parse_special) const override;
   std::string_view TokenBytes(Token token) const override { return Entry(token).bytes; }
   std::string_view TokenName(Token token) const override { return Entry(token).name; }

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/files/read_text.h"
+#include "base/numbers/integers.h"
 #include "base/text/parse_number.h"
 #include "json/fields.h"
 #include "text/tokenizer/files.h"
@@ -49,7 +50,7 @@ void ReadSpecialTokens(const Json& object, TokenizerConfig* config) {
 }
 
 Status CheckAdded(const AddedToken& token, const std::filesystem::path& path) {
-  if (token.id < 0 || static_cast<std::size_t>(token.id) >= kMaxTokens) {
+  if (token.id < 0 || Size(token.id) >= kMaxTokens) {
     return Invalid("{}: the added token '{}' has no id between 0 and {}.", path.string(),
                    token.content, kMaxTokens - 1);
   }

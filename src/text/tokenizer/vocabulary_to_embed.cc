@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "json/fields.h"
 #include "text/tokenizer/bpe/bpe_family.h"
 #include "text/tokenizer/bpe/bpe_tokenizer.h"
@@ -25,7 +26,7 @@ using Type = EmbeddedVocabulary::Type;
 class FolderReader {
  public:
   FolderReader(const fs::path& folder, int outputs, std::span<const Token> ends)
-      : folder_(folder), outputs_(static_cast<std::size_t>(outputs)), ends_(ends) {}
+      : folder_(folder), outputs_(outputs), ends_(ends) {}
 
   Result<VocabularyToEmbed> Read() {
     FT_ASSIGN_OR_RETURN(tokenizer_, LoadTokenizerFolder(folder_));
@@ -132,7 +133,7 @@ class FolderReader {
 
   // The ids that the pieces are not, up to the model's outputs, and those that begin and end texts.
   void AddIds() {
-    const auto count = std::max(outputs_, static_cast<std::size_t>(tokenizer_->vocabulary()));
+    const auto count = std::max(outputs_, Size(tokenizer_->vocabulary()));
     for (std::size_t id = made_.tokens.size(); id < count; ++id) {
       const auto token = static_cast<Token>(id);
       const bool known = token < tokenizer_->vocabulary() && !tokenizer_->TokenName(token).empty();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 
 namespace foretoken::server {
@@ -143,7 +144,7 @@ Json TimingsJson(std::span<const Ending> endings) {
   const double prompt_ms = Milliseconds(sum.first_token_ns - sum.submitted_ns);
   const double predicted_ms = Milliseconds(sum.finished_ns - sum.first_token_ns);
   // The first token of each choice comes with its prompt.
-  const int decoded = std::max(0, sum.output_tokens - static_cast<int>(endings.size()));
+  const int decoded = std::max(0, sum.output_tokens - Int(endings.size()));
   const auto per_second = [](int count, double ms) {
     return ms <= 0 ? 0 : Rounded(count * 1000 / ms, 100);
   };

@@ -10,6 +10,7 @@
 
 #include "apps/foretoken/server/api/field_reader.h"
 #include "apps/foretoken/server/api/output_format.h"
+#include "base/numbers/integers.h"
 #include "base/result.h"
 #include "foretoken/chat.h"
 #include "foretoken/chat_format.h"
@@ -154,9 +155,7 @@ struct ApiRequest {
   bool constrained() const { return !format.grammar.empty() || !tools.empty(); }
   /// Whether the log-probabilities of prompts are wanted.
   bool scores_prompts() const { return echo && sampling.top_logprobs >= 0; }
-  int choices() const {
-    return n * (kind == ApiKind::kChat ? 1 : static_cast<int>(prompts.size()));
-  }
+  int choices() const { return n * (kind == ApiKind::kChat ? 1 : Int(prompts.size())); }
 };
 
 }  // namespace foretoken::server

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -57,7 +59,7 @@ std::vector<Token> GapPrompt(const ApiGap& gap, const Tokenizer& tokenizer, cons
   std::size_t length = begin.tokens.size() + own.tokens.size();
   for (auto file = gap.files.rbegin(); file != gap.files.rend(); ++file) {
     std::vector<Token> tokens = FileTokens(*file, tokenizer, marks);
-    if (length + tokens.size() > static_cast<std::size_t>(most)) continue;
+    if (length + tokens.size() > Size(most)) continue;
     length += tokens.size();
     files.push_back(std::move(tokens));
   }

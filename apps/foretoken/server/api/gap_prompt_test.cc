@@ -46,7 +46,7 @@ TEST_F(GapPromptTest, FilesComeFirst) {
   EXPECT_THAT(text, testing::HasSubstr("the first[105] y.py\n"));
   EXPECT_THAT(text, testing::EndsWith("[105] filename\n[100] a[101] b[102]"));
   // Where not all fit the last ones do.
-  const auto whole = static_cast<int>(GapPrompt(gap, *tokenizer_, marks, 1000).size());
+  const int whole = GapPrompt(gap, *tokenizer_, marks, 1000).size();
   const std::string less = Text(gap, marks, whole - 1);
   EXPECT_THAT(less, testing::Not(testing::HasSubstr("the first")));
   EXPECT_THAT(less, testing::HasSubstr("the second"));

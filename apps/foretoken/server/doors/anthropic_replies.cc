@@ -1,4 +1,5 @@
 #include "apps/foretoken/server/doors/doors.h"
+#include "base/numbers/integers.h"
 
 #include <utility>
 
@@ -58,8 +59,7 @@ class MessageWriter final : public ReplyWriter {
     Json end = {{"stop_reason", StopReason(ending_.reason, !answer_.calls.empty())},
                 {"stop_sequence", nullptr}};
     if (stats.stop_string >= 0) {
-      end["stop_sequence"] =
-          request_.stop.stop_strings[static_cast<std::size_t>(stats.stop_string)];
+      end["stop_sequence"] = request_.stop.stop_strings[stats.stop_string];
     }
     Json last;
     if (request_.stream) {
@@ -103,7 +103,7 @@ class MessageWriter final : public ReplyWriter {
   }
   Json CallBlock(std::size_t call, const std::string& name, Json input) const {
     return {{"type", "tool_use"},
-            {"id", CallId(head_.id, 0, static_cast<int>(call))},
+            {"id", CallId(head_.id, 0, Int(call))},
             {"name", name},
             {"input", std::move(input)}};
   }

@@ -153,8 +153,7 @@ class EmbeddingsWriter final : public ReplyWriter {
   EmbeddingsWriter(const ApiRequest& request, ReplyHead head)
       : answer_{.request = request,
                 .model = std::move(head.model),
-                .embeddings =
-                    std::vector<std::vector<float>>(static_cast<std::size_t>(request.choices())),
+                .embeddings = std::vector<std::vector<float>>(request.choices()),
                 .stats = {}} {}
 
   static std::unique_ptr<ReplyWriter> Make(const ApiRequest& request, ReplyHead head,
@@ -165,7 +164,7 @@ class EmbeddingsWriter final : public ReplyWriter {
   void Start(std::span<const std::string>, std::string*) override {}
 
   void Add(Burst burst, std::string*) override {
-    answer_.embeddings[static_cast<std::size_t>(burst.choice)] = std::move(burst.embedding);
+    answer_.embeddings[burst.choice] = std::move(burst.embedding);
     if (!burst.ending.has_value()) return;
     answer_.stats.AddCounts(burst.ending->stats);
     answer_.stats.submitted_ns = burst.ending->stats.submitted_ns;
@@ -188,7 +187,7 @@ std::string Base64Floats(std::span<const float> values) {
   const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
                                      reinterpret_cast<const unsigned char*>(values.data()),
                                      static_cast<int>(values.size_bytes()));
-  text.resize(static_cast<std::size_t>(length));
+  text.resize(length);
   return text;
 }
 

@@ -84,7 +84,7 @@ struct Stop {
 
 Stop StopOf(const ApiRequest& request, const Ending& ending) {
   const int string = ending.stats.stop_string;
-  if (string >= 0) return {"word", request.stop.stop_strings[static_cast<std::size_t>(string)]};
+  if (string >= 0) return {"word", request.stop.stop_strings[string]};
   if (FinishName(ending.reason) == "length") return {"limit", ""};
   return {"eos", ""};
 }
@@ -95,14 +95,14 @@ class ContentWriter final : public ReplyWriter {
       : request_(request),
         head_(std::move(head)),
         tokenizer_(tokenizer),
-        choices_(static_cast<std::size_t>(request.choices())) {}
+        choices_(request.choices()) {}
 
   void Start(std::span<const std::string> echoed, std::string*) override {
     for (std::size_t i = 0; i < choices_.size(); ++i) choices_[i].prompt = echoed[i];
   }
 
   void Add(Burst burst, std::string* out) override {
-    Choice& choice = choices_[static_cast<std::size_t>(burst.choice)];
+    Choice& choice = choices_[burst.choice];
     choice.has_new_line = choice.has_new_line || burst.text.find('\n') != std::string::npos;
     if (!request_.stream) {
       choice.text += burst.text;
@@ -182,7 +182,7 @@ class ContentWriter final : public ReplyWriter {
   }
 
   std::string Final(int index) const {
-    const Choice& choice = choices_[static_cast<std::size_t>(index)];
+    const Choice& choice = choices_[index];
     const std::span<const Ending> endings(&choice.ending, 1);
     const RequestStats& stats = choice.ending.stats;
     const Stop stop = StopOf(request_, choice.ending);

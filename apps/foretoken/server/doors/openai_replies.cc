@@ -1,4 +1,5 @@
 #include "apps/foretoken/server/doors/doors.h"
+#include "base/numbers/integers.h"
 
 #include <fmt/format.h>
 
@@ -65,7 +66,7 @@ Json UsageJson(const ApiRequest& request, std::span<const Ending> endings, std::
   int prompt_tokens = 0;  // Choices of one prompt share it.
   int output_tokens = 0;
   for (std::size_t i = 0; i < endings.size(); ++i) {
-    if (i % static_cast<std::size_t>(n) == 0) prompt_tokens += endings[i].stats.prompt_tokens;
+    if (i % n == 0) prompt_tokens += endings[i].stats.prompt_tokens;
     output_tokens += endings[i].stats.output_tokens;
   }
   Json usage = {
@@ -125,7 +126,7 @@ Json MessageJson(const ApiRequest& request, const ChatAnswer& answer, const std:
   Json& calls = message["tool_calls"] = Json::array();
   for (std::size_t i = 0; i < answer.calls.size(); ++i) {
     const ChatAnswer::Call& call = answer.calls[i];
-    calls.push_back(CallJson({CallId(id, choice, static_cast<int>(i)), call.name, call.arguments}));
+    calls.push_back(CallJson({CallId(id, choice, Int(i)), call.name, call.arguments}));
   }
   return message;
 }
@@ -206,10 +207,10 @@ EventWriter::EventWriter(const ApiRequest& request, ReplyHead head, const Tokeni
       shows_retrieved_(head.shows_retrieved),
       receipt_(head.receipt),
       tokenizer_(tokenizer),
-      offsets_(static_cast<std::size_t>(request.choices())),
-      endings_(static_cast<std::size_t>(request.choices())),
-      calls_(static_cast<std::size_t>(request.choices())),
-      tokens_(static_cast<std::size_t>(request.choices())) {
+      offsets_(request.choices()),
+      endings_(request.choices()),
+      calls_(request.choices()),
+      tokens_(request.choices()) {
   const Json opening = {
       {"id", head.id},
       {"object", request_.kind == ApiKind::kChat ? "chat.completion.chunk" : "text_completion"},
@@ -240,7 +241,7 @@ void EventWriter::Echo(int choice, const std::string& prompt, std::string_view l
   *out += "\"text\":" + Dump(prompt) + ",\"logprobs\":";
   *out += logprobs;
   Close("", "", out);
-  offsets_[static_cast<std::size_t>(choice)] = CharactersIn(prompt);
+  offsets_[choice] = CharactersIn(prompt);
 }
 
 void EventWriter::Start(std::span<const std::string> echoed, std::string* out) {
@@ -250,11 +251,11 @@ void EventWriter::Start(std::span<const std::string> echoed, std::string* out) {
   }
   for (std::size_t i = 0; i < offsets_.size(); ++i) {
     if (request_.kind == ApiKind::kChat) {
-      Open(static_cast<int>(i), out);
+      Open(Int(i), out);
       *out += R"("delta":{"role":"assistant","content":""},"logprobs":null)";
       Close("", "", out);
     } else if (!echoed.empty()) {
-      Echo(static_cast<int>(i), echoed[i / static_cast<std::size_t>(request_.n)], "null", out);
+      Echo(Int(i), echoed[i / request_.n], "null", out);
     }
   }
 }
@@ -286,7 +287,7 @@ void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
 
 // What a part adds to a choice's message.
 Json EventWriter::DeltaOf(const ChatPart& part, int choice) {
-  int& calls = calls_[static_cast<std::size_t>(choice)];
+  int& calls = calls_[choice];
   switch (part.kind) {
     case ChatPart::Kind::kContent:
       return {{"content", part.text}};
@@ -314,7 +315,7 @@ Json EventWriter::DeltaOf(const ChatPart& part, int choice) {
 void EventWriter::AppendBurst(const Burst& burst, std::string* out) {
   const bool chat = request_.kind == ApiKind::kChat;
   if ((chat ? burst.parts.empty() : burst.text.empty()) && burst.tokens.empty()) return;
-  const auto choice = static_cast<std::size_t>(burst.choice);
+  const std::size_t choice = burst.choice;
   std::string logprobs = ",\"logprobs\":null";
   if (request_.sampling.top_logprobs >= 0 && !burst.tokens.empty()) {
     logprobs =
@@ -336,9 +337,9 @@ void EventWriter::AppendBurst(const Burst& burst, std::string* out) {
 }
 
 void EventWriter::Add(Burst burst, std::string* out) {
-  const auto choice = static_cast<std::size_t>(burst.choice);
+  const std::size_t choice = burst.choice;
   if (!burst.prompt.empty()) {
-    const std::string& prompt = echoed_[choice / static_cast<std::size_t>(request_.n)];
+    const std::string& prompt = echoed_[choice / Size(request_.n)];
     ShareText(*tokenizer_, prompt, &burst.prompt);
     Echo(burst.choice, prompt, LogprobsText(request_.kind, *tokenizer_, burst.prompt, 0), out);
   }
@@ -374,18 +375,18 @@ ReplyBuilder::ReplyBuilder(const ApiRequest& request, ReplyHead head, const Toke
     : request_(request),
       head_(std::move(head)),
       tokenizer_(tokenizer),
-      choices_(static_cast<std::size_t>(request.choices())),
-      endings_(static_cast<std::size_t>(request.choices())) {}
+      choices_(request.choices()),
+      endings_(request.choices()) {}
 
 void ReplyBuilder::Start(std::span<const std::string> echoed, std::string*) {
   if (echoed.empty()) return;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
-    choices_[i].text = echoed[i / static_cast<std::size_t>(request_.n)];
+    choices_[i].text = echoed[i / request_.n];
   }
 }
 
 void ReplyBuilder::Add(Burst burst, std::string*) {
-  const auto index = static_cast<std::size_t>(burst.choice);
+  const std::size_t index = burst.choice;
   Choice& choice = choices_[index];
   if (!burst.prompt.empty()) {
     ShareText(*tokenizer_, choice.text, &burst.prompt);
@@ -407,7 +408,7 @@ void ReplyBuilder::End(std::string* out) {
   std::string choices = "[";
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     if (i > 0) choices.push_back(',');
-    choices += ChoiceText(static_cast<int>(i));
+    choices += ChoiceText(Int(i));
     choices_[i] = {};
   }
   choices.push_back(']');
@@ -421,8 +422,8 @@ void ReplyBuilder::End(std::string* out) {
 }
 
 std::string ReplyBuilder::ChoiceText(int index) const {
-  const Choice& choice = choices_[static_cast<std::size_t>(index)];
-  const Ending& ending = endings_[static_cast<std::size_t>(index)];
+  const Choice& choice = choices_[index];
+  const Ending& ending = endings_[index];
   Json said = {{"index", index}};
   if (request_.kind == ApiKind::kChat) {
     said["message"] = MessageJson(request_, choice.answer, head_.id, index);

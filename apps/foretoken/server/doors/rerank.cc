@@ -94,7 +94,7 @@ class RankWriter final : public ReplyWriter {
   void Start(std::span<const std::string>, std::string*) override {}
 
   void Add(Burst burst, std::string*) override {
-    const auto choice = static_cast<std::size_t>(burst.choice);
+    const std::size_t choice = burst.choice;
     if (!burst.tokens.empty()) said_[choice] = burst.tokens.front().logprobs.front().logprob;
     const bool asked_first = choice < wish_.documents.size();
     if (burst.ending.has_value() && asked_first) tokens_ += burst.ending->stats.prompt_tokens;
@@ -111,7 +111,7 @@ class RankWriter final : public ReplyWriter {
     std::ranges::stable_sort(best, std::ranges::greater(),
                              [&scores](std::size_t i) { return scores[i]; });
     if (wish_.most && std::cmp_less(*wish_.most, count)) {
-      best.resize(static_cast<std::size_t>(*wish_.most));
+      best.resize(*wish_.most);
     }
     Json results = Json::array();
     for (const std::size_t i : best) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/exhaustion.h"
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 
 namespace foretoken::server {
@@ -136,7 +137,7 @@ bool EngineThread::SubmitLater() {
         submitted = SubmitMore(&entry) || submitted;
       } else {
         for (std::size_t left = entry.later.size(); left > 0; --left) {
-          live->Skip(live->choices() - static_cast<int>(left));
+          live->Skip(live->choices() - Int(left));
         }
         entry.later.clear();
       }
@@ -149,7 +150,7 @@ bool EngineThread::SubmitLater() {
 
 // As many as may be under way beside those that are.
 bool EngineThread::SubmitMore(Entry* entry) {
-  const int under_way = entry->live->unfinished() - static_cast<int>(entry->later.size());
+  const int under_way = entry->live->unfinished() - Int(entry->later.size());
   bool submitted = false;
   for (int room = entry->at_once - under_way; room > 0 && !entry->later.empty(); --room) {
     std::vector<Request> next;
@@ -159,7 +160,7 @@ bool EngineThread::SubmitMore(Entry* entry) {
     if (ids.ok()) {
       entry->sequences.push_back(ids->front());
     } else {
-      entry->live->Skip(entry->live->choices() - static_cast<int>(entry->later.size()));
+      entry->live->Skip(entry->live->choices() - Int(entry->later.size()));
     }
     entry->later.pop_front();
     submitted = true;
@@ -183,11 +184,11 @@ void EngineThread::Wake() {
 
 Status EngineThread::Submit(const std::shared_ptr<LiveRequest>& live, std::vector<Request> requests,
                             int at_once) {
-  FT_CHECK(static_cast<int>(requests.size()) == live->choices() && at_once > 0);
+  FT_CHECK(std::ssize(requests) == live->choices() && at_once > 0);
   {
     const std::lock_guard lock(register_mutex_);
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      requests[i].listener = live->listener(static_cast<int>(i));
+      requests[i].listener = live->listener(Int(i));
     }
     live->set_touched(&touched_);
     if (sequences_ == 0) progress_ns_ = NowNs();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 
 namespace foretoken::server {
@@ -18,10 +19,7 @@ void Join(Burst burst, Burst* earlier) {
 }  // namespace
 
 LiveRequest::LiveRequest(int choices, Detail detail, StatsRecorder* recorder)
-    : detail_(detail),
-      recorder_(recorder),
-      choices_(static_cast<std::size_t>(choices)),
-      unfinished_(choices) {
+    : detail_(detail), recorder_(recorder), choices_(choices), unfinished_(choices) {
   for (int i = 0; i < choices; ++i) {
     choices_[i].owner = this;
     choices_[i].index = i;
@@ -81,7 +79,7 @@ bool LiveRequest::Publish() {
 }
 
 void LiveRequest::Skip(int choice) {
-  Choice& skipped = choices_[static_cast<std::size_t>(choice)];
+  Choice& skipped = choices_[choice];
   Stage(&skipped, /*fresh=*/false).ending = Ending{FinishReason::kCancelled, {}, skipped.mode};
   --unfinished_;
 }
@@ -95,10 +93,10 @@ Burst* LiveRequest::Unsent(int choice) {
 Burst& LiveRequest::Stage(Choice* choice, bool fresh) {
   if (staged_.empty()) touched_->push_back(this);
   if (fresh || choice->staged < 0) {
-    choice->staged = static_cast<int>(staged_.size());
+    choice->staged = Int(staged_.size());
     staged_.push_back(Burst{.choice = choice->index});
   }
-  return staged_[static_cast<std::size_t>(choice->staged)];
+  return staged_[choice->staged];
 }
 
 void LiveRequest::Choice::OnPrompt(SequenceId, const ScoredPrompt& prompt) {

@@ -26,8 +26,8 @@ class LiveRequest {
   /// `choices` sequences, to be submitted with `listener(i)`.
   LiveRequest(int choices, Detail detail, StatsRecorder* recorder);
 
-  RequestListener* listener(int choice) { return &choices_[static_cast<std::size_t>(choice)]; }
-  int choices() const { return static_cast<int>(choices_.size()); }
+  RequestListener* listener(int choice) { return &choices_[choice]; }
+  int choices() const { return choices_.size(); }
 
   // The thread that answers.
 

@@ -14,7 +14,7 @@ namespace {
 
 // Where it says no scale, the adapter's own; nothing of an adapter is no adapter.
 AdapterUse UseOf(int index, std::optional<float> scale, const LanguageModel& loaded) {
-  const AdapterSource& adapter = loaded.adapters()[static_cast<std::size_t>(index)];
+  const AdapterSource& adapter = loaded.adapters()[index];
   const AdapterUse use{index, scale.value_or(adapter.scale)};
   return use.scale == 0 ? AdapterUse{} : use;
 }
@@ -29,7 +29,7 @@ std::variant<AdapterUse, ApiError> AdapterFor(const ApiRequest& request,
     return static_cast<int>(std::ranges::find(adapters, name, &AdapterSource::name) -
                             adapters.begin());
   };
-  const int count = static_cast<int>(adapters.size());
+  const int count = adapters.size();
   if (!wish.given) {
     const std::size_t colon = request.model.rfind(':');
     if (colon == std::string::npos) return AdapterUse{};
@@ -53,7 +53,7 @@ std::variant<AdapterUse, ApiError> AdapterFor(const ApiRequest& request,
 
 std::string AdaptedName(const std::string& model, const LanguageModel& loaded, AdapterUse use) {
   if (use.index < 0) return model;
-  return fmt::format("{}:{}", model, loaded.adapters()[static_cast<std::size_t>(use.index)].name);
+  return fmt::format("{}:{}", model, loaded.adapters()[use.index].name);
 }
 
 }  // namespace foretoken::server

@@ -6,7 +6,7 @@ namespace foretoken::server {
 
 void DurationBuckets::Add(double seconds) {
   const auto bucket = std::lower_bound(kBounds.begin(), kBounds.end(), seconds) - kBounds.begin();
-  ++counts[static_cast<std::size_t>(bucket)];
+  ++counts[bucket];
   sum += seconds;
   ++count;
 }
@@ -32,14 +32,14 @@ double RateWindow::PerSecond(std::int64_t now_ns) const {
 void StatsRecorder::AddRound(const RoundRecord& round) {
   ++totals_.modes[round.mode].rounds;
   const int lookahead = round.mode.drafts() ? round.lookahead : 0;
-  ++totals_.planned_rounds[round.mode][static_cast<std::size_t>(lookahead)];
+  ++totals_.planned_rounds[round.mode][lookahead];
   if (round.hit.has_value()) {
     ++totals_.lookups_at[round.accepted];
     if (*round.hit) ++totals_.hits_at[round.accepted];
   }
   if (round.proposed.empty()) return;
   ++totals_.drafts;
-  totals_.draft_tokens += static_cast<std::int64_t>(round.proposed.size());
+  totals_.draft_tokens += round.proposed.size();
   totals_.accepted_tokens += round.accepted;
   for (int i = 0; i < round.accepted; ++i) ++totals_.accepted_at[i];
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 
 namespace foretoken::server {
@@ -31,8 +32,7 @@ Error NothingThere(int slot) {
 
 }  // namespace
 
-SlotKeeper::SlotKeeper(std::string folder, int slots)
-    : folder_(std::move(folder)), texts_(static_cast<std::size_t>(slots)) {}
+SlotKeeper::SlotKeeper(std::string folder, int slots) : folder_(std::move(folder)), texts_(slots) {}
 
 std::size_t SlotKeeper::PlaceOf(const CachedText& text) const {
   std::size_t best = 0;
@@ -45,15 +45,14 @@ std::size_t SlotKeeper::PlaceOf(const CachedText& text) const {
 
 void SlotKeeper::Note(int slot, CachedText text) {
   const std::lock_guard lock(mutex_);
-  const std::size_t place =
-      slot >= 0 && slot < slots() ? static_cast<std::size_t>(slot) : PlaceOf(text);
+  const std::size_t place = slot >= 0 && slot < slots() ? Size(slot) : PlaceOf(text);
   texts_[place] = {std::move(text), ++notes_};
 }
 
 std::optional<CachedText> SlotKeeper::TextIn(int slot, const SlotUser& user) const {
   const std::lock_guard lock(mutex_);
   if (slot < 0 || slot >= slots()) return std::nullopt;
-  const CachedText& text = texts_[static_cast<std::size_t>(slot)].text;
+  const CachedText& text = texts_[slot].text;
   if (text.tokens.empty() || text.owner != user.name || text.scope != user.scope) {
     return std::nullopt;
   }
@@ -120,7 +119,7 @@ Result<SlotOutcome> SlotKeeper::Run(const SlotAction& action, const SlotUser& us
     if (!text.has_value()) return SlotOutcome{};
     {
       const std::lock_guard lock(mutex_);
-      texts_[static_cast<std::size_t>(action.slot)] = {};
+      texts_[action.slot] = {};
     }
     return SlotOutcome{.tokens = ForgetPrefix(*engine.engine, *text, engine.on_engine)};
   }

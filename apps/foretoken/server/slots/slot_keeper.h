@@ -46,7 +46,7 @@ class SlotKeeper {
  public:
   SlotKeeper(std::string folder, int slots);
 
-  int slots() const { return static_cast<int>(texts_.size()); }
+  int slots() const { return texts_.size(); }
 
   /// Notes a text that has ended, in `slot`; below 0: in the one with the text that it goes on
   /// with, else in the one whose text is the oldest.

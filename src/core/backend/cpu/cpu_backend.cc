@@ -158,7 +158,7 @@ class CpuBackend final : public Backend {
     const std::int64_t groups = Logits::Groups(vocabulary);
     Share(groups, 4 * vocabulary * rows, [&](int, std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * kLogitGroup;
-      const auto count = static_cast<int>(std::min(vocabulary, end * kLogitGroup) - first);
+      const int count = std::min(vocabulary, end * kLogitGroup) - first;
       for (int row = 0; row < rows; ++row) {
         kernels_.cap(cap, count, logits + row * vocabulary + first);
         kernels_.group_maxima(logits + row * vocabulary + first, count,
@@ -199,12 +199,12 @@ class CpuBackend final : public Backend {
 
   void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override {
-    const auto rows = static_cast<std::int64_t>(plan.rows.size());
+    const std::int64_t rows = plan.rows.size();
     const KvLayout layout(kv, layer, kv_format_);
     const cpu::AttentionKernels& attention = AttentionOps();
     Share(rows, rows * heads.row_width() * 2, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
-        const RowPlace& place = plan.rows[static_cast<std::size_t>(row)];
+        const RowPlace& place = plan.rows[row];
         float* const q = qkv + row * heads.row_width();
         if (rope != nullptr) {
           const std::int64_t at = std::int64_t{place.position} * (rope->dims / 2);
@@ -228,32 +228,31 @@ class CpuBackend final : public Backend {
 
   void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
                  int layer, const float* qkv, const KvStore& kv, float* out) override {
-    const int rows = static_cast<int>(plan.rows.size());
+    const int rows = plan.rows.size();
     const int group = heads.heads / heads.kv_heads;
     const int rows_at_once = std::max(1, cpu::kQueryRows / group);
     std::int64_t cost = 0;
     ranges_.clear();
     for (int row = 0; row < rows; ++row) {
-      const RowPlace& place = plan.rows[static_cast<std::size_t>(row)];
+      const RowPlace& place = plan.rows[row];
       const int seen = place.position + 1;
       const int most = rule.window == 0 ? seen : std::min(seen, rule.window + rule.anchors);
       cost += std::int64_t{most} * heads.heads * heads.head_dim;
       const bool fits = !ranges_.empty() && row - ranges_.back().begin < rows_at_once;
-      if (fits && plan.rows[static_cast<std::size_t>(row) - 1].sequence == place.sequence) {
+      if (fits && plan.rows[row - 1].sequence == place.sequence) {
         ranges_.back().end = row + 1;
       } else {
         ranges_.push_back({row, row + 1});
       }
     }
     const cpu::AttentionCall call{plan, heads, rule, qkv, {kv, layer, kv_format_}, out};
-    const auto tasks = static_cast<std::int64_t>(ranges_.size()) * heads.kv_heads;
+    const auto tasks = std::ssize(ranges_) * heads.kv_heads;
     // Which worker meets which task is chance, and one of the pool could not say that there is no
     // room: each gets it here, for the largest task.
     for (cpu::AttentionWorker& worker : attention_) worker.Grow(rows_at_once * group, heads);
     const auto run = [&](int worker, std::int64_t task) {
-      const RowRange range = ranges_[static_cast<std::size_t>(task / heads.kv_heads)];
-      attention_[static_cast<std::size_t>(worker)].Run(call, range.begin, range.end,
-                                                       static_cast<int>(task % heads.kv_heads));
+      const RowRange range = ranges_[task / heads.kv_heads];
+      attention_[worker].Run(call, range.begin, range.end, static_cast<int>(task % heads.kv_heads));
     };
     if (pool_ == nullptr || pool_->size() == 1 || tasks < 2 || cost < cpu::kWorthSharing) {
       for (std::int64_t task = 0; task < tasks; ++task) run(0, task);

@@ -3,6 +3,7 @@
 // The operations, written once over the vectors and dot products of an instruction set. Include
 // after a vec_*.h.
 
+#include "base/numbers/integers.h"
 #include "core/backend/cpu/dot.h"
 
 namespace foretoken::cpu::FT_ISA {
@@ -48,8 +49,8 @@ FT_INLINE Vec Exp2(Vec x) {
 // Packs one row of `width` floats as row `row` of [chunks][rows][kChunk], padded with zeros.
 template <typename Dot>
 void PackRow(const float* from, int width, int row, int rows, typename Dot::Input* to) {
-  to += static_cast<std::size_t>(row) * kChunk;
-  for (int i = 0; i < width; i += kChunk, to += static_cast<std::size_t>(rows) * kChunk) {
+  to += Size(row) * kChunk;
+  for (int i = 0; i < width; i += kChunk, to += Size(rows) * kChunk) {
     Dot::StoreInputs(to, LoadFirst(from + i, width - i),
                      width - i > 16 ? LoadFirst(from + i + 16, width - i - 16) : Set1(0.0F));
   }
@@ -84,7 +85,7 @@ constexpr int kLeastGroup = 4;
 
 template <typename Dot>
 int GroupPanels(std::size_t panel_bytes) {
-  const auto fit = static_cast<int>(kGroupBytes / panel_bytes);
+  const int fit = kGroupBytes / panel_bytes;
   const int most = fit < Dot::kGroupPanels ? fit : Dot::kGroupPanels;
   return most < kLeastGroup ? kLeastGroup : most;
 }
@@ -98,11 +99,11 @@ void MatMulPacked(const MatMulTask& task, int rows, const typename Dot::Input* x
   const int full_panels = task.outputs / kPanel;
   const int chunks = PadToChunk(task.inputs) / kChunk;
   TileArgs<typename Dot::Input> t;
-  t.x_chunk = static_cast<std::size_t>(rows) * kChunk;
+  t.x_chunk = Size(rows) * kChunk;
   t.row_bytes = 64;
-  t.panel_bytes = static_cast<std::size_t>(chunks) * (kChunk / Dot::kInputs) * 64;
+  t.panel_bytes = Size(chunks) * (kChunk / Dot::kInputs) * 64;
   t.chunks = chunks;
-  t.c_stride = static_cast<std::size_t>(task.y_stride);
+  t.c_stride = task.y_stride;
   t.add = task.add;
   // One group at a time where rows come in several blocks, all at once where not.
   const bool one_block = block_rows == rows;
@@ -118,9 +119,9 @@ void MatMulPacked(const MatMulTask& task, int rows, const typename Dot::Input* x
     for (int r = 0; r < rows; r += block_rows) {
       const int n = rows - r < block_rows ? rows - r : block_rows;
       if (n != configured) Dot::Begin(configured = n);
-      t.x = x + static_cast<std::size_t>(r) * kChunk;
+      t.x = x + Size(r) * kChunk;
       t.w = static_cast<const char*>(task.weights) + panel * t.panel_bytes;
-      t.c = y + r * t.c_stride + static_cast<std::size_t>(panel) * kPanel;
+      t.c = y + r * t.c_stride + Size(panel) * kPanel;
       t.ahead = in_memory && r == 0 ? kAhead : 0;
       if (full) {
         Dot::Run(n, count, t);
@@ -138,9 +139,9 @@ void MatMul(const MatMulTask& task) {
   auto* const packed = static_cast<typename Dot::Input*>(task.scratch);
   for (int begin = 0; begin < task.rows; begin += kPackRows) {
     const int rows = task.rows - begin < kPackRows ? task.rows - begin : kPackRows;
-    const float* const x = task.x + static_cast<std::size_t>(begin) * task.inputs;
+    const float* const x = task.x + Size(begin) * task.inputs;
     for (int r = 0; r < rows; ++r) {
-      PackRow<Dot>(x + static_cast<std::size_t>(r) * task.inputs, task.inputs, r, rows, packed);
+      PackRow<Dot>(x + Size(r) * task.inputs, task.inputs, r, rows, packed);
     }
     MatMulPacked<Dot>(task, rows, packed, task.y + begin * task.y_stride);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "core/backend/cpu/cpu_backend.h"
 
@@ -17,10 +18,10 @@ constexpr int kPasses = 7;
 double MeasureReadBandwidth(Device* device) {
   ThreadPool& pool = device->pool();
   const cpu::Kernels& kernels = *AvailableKernels().back();
-  std::vector<Buffer> buffers(static_cast<std::size_t>(pool.size()));
+  std::vector<Buffer> buffers(pool.size());
   // Each worker touches its own pages first, so that they are near it.
   pool.Run([&](int worker, int) {
-    Buffer& buffer = buffers[static_cast<std::size_t>(worker)];
+    Buffer& buffer = buffers[worker];
     buffer = Buffer(kStreamBytes);
     std::memset(buffer.data(), 1, kStreamBytes);
   });
@@ -29,7 +30,7 @@ double MeasureReadBandwidth(Device* device) {
   for (int pass = 0; pass < kPasses; ++pass) {
     const std::int64_t start = NowNs();
     pool.Run([&](int worker, int) {
-      const auto w = static_cast<std::size_t>(worker);
+      const std::size_t w = worker;
       sinks[w] = kernels.read_stream(buffers[w].data(), kStreamBytes);
     });
     const double bytes = static_cast<double>(kStreamBytes) * pool.size();
@@ -58,8 +59,8 @@ std::vector<MatMulCost> MeasureMatMulCosts(Backend* backend, std::span<const int
     return static_cast<double>(NowNs() - start) * 1e-9 / kMatrices;
   };
   const int most = *std::ranges::max_element(row_counts);
-  const std::vector<float> x(static_cast<std::size_t>(most * kInputs), 0.5F);
-  std::vector<float> y(static_cast<std::size_t>(most * kOutputs));
+  const std::vector<float> x(Size(most * kInputs), 0.5F);
+  std::vector<float> y(Size(most * kOutputs));
   time(most, x, &y);
   std::vector<std::vector<double>> seconds(row_counts.size());
   for (int round = 0; round < kRounds; ++round) {

@@ -52,7 +52,7 @@ double FirstBound(Logits logits, int vocabulary, float temperature, NoiseKey noi
 // The token of the largest logit, by the maxima of groups that are known; returns how many: 0 where
 // all are -inf or NaN.
 std::size_t Likeliest(Logits logits, int vocabulary, Candidate* best) {
-  const auto groups = static_cast<int>(Logits::Groups(vocabulary));
+  const int groups = Logits::Groups(vocabulary);
   float most = -std::numeric_limits<float>::infinity();
   Token token = -1;
   for (int group = 0; group < groups; ++group) {
@@ -95,7 +95,7 @@ std::size_t NoisyTop(const Kernels& kernels, Logits logits, int vocabulary, floa
     }
     const int found = kernels.scan_noise(scan, hits->data());
     for (int i = 0; i < found; ++i) {
-      const NoiseHit hit = (*hits)[static_cast<std::size_t>(i)];
+      const NoiseHit hit = (*hits)[i];
       const double score = NoisyScore(logits.values[hit.token], temperature, hit.draw);
       if (score > kMinusInfinity) Insert({hit.token, score}, best, &count);
     }

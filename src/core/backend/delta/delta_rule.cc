@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "base/numbers/portable_math.h"
 
 namespace foretoken {
@@ -23,14 +24,14 @@ DeltaGates GatesOf(float write, float forget, float rate, float rate_bias) {
 
 std::size_t DeltaStore::Bytes(const DeltaShape& shape, int layers, std::int64_t blocks) {
   const std::int64_t floats = kBlockSize * shape.slot_width() + shape.state_width();
-  return static_cast<std::size_t>(layers * blocks * floats) * sizeof(float);
+  return Size(layers * blocks * floats) * sizeof(float);
 }
 
 DeltaStore DeltaStore::Allocate(const DeltaShape& shape, int layers, std::int64_t blocks) {
   if (layers == 0) return {};
-  const auto count = static_cast<std::size_t>(layers * blocks);
+  const auto count = Size(layers * blocks);
   const auto floats = [count](std::int64_t of_block) {
-    return Buffer(count * static_cast<std::size_t>(of_block) * sizeof(float));
+    return Buffer(count * Size(of_block) * sizeof(float));
   };
   return {.shape = shape,
           .layers = layers,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/numbers/integers.h"
 #include "base/threads/thread_pool.h"
 #include "core/backend/conformance_testing.h"
 #include "core/backend/delta/delta_walk.h"
@@ -33,9 +34,9 @@ constexpr int kBlocks = 12;
 
 struct Learned {
   explicit Learned(const DeltaShape& shape)
-      : taps(Random(static_cast<std::size_t>(shape.taps * shape.conv_width()), 1, 0.5F)),
-        rates(Random(static_cast<std::size_t>(shape.value_heads), 2)),
-        biases(Random(static_cast<std::size_t>(shape.value_heads), 3)) {
+      : taps(Random(Size(shape.taps * shape.conv_width()), 1, 0.5F)),
+        rates(Random(Size(shape.value_heads), 2)),
+        biases(Random(Size(shape.value_heads), 3)) {
     for (float& rate : rates) rate = 0.05F + 0.3F * std::fabs(rate);
   }
   DeltaWeights weights() const { return {taps.data(), rates.data(), biases.data()}; }
@@ -62,8 +63,7 @@ class Decoding {
     RowPlace place;
   };
   std::int32_t SlotOf(std::int32_t position) const {
-    return table_[static_cast<std::size_t>(position / kBlockSize)] * kBlockSize +
-           position % kBlockSize;
+    return table_[position / kBlockSize] * kBlockSize + position % kBlockSize;
   }
   RowPlace OnTrunk(std::int32_t position) const {
     return {position, SlotOf(position), 0, position + 1, 0};
@@ -75,11 +75,11 @@ class Decoding {
     std::vector<float> x;
     std::vector<RowPlace> places;
     for (const Row& row : rows) {
-      const auto own = Random(static_cast<std::size_t>(shape_.row_width()), row.node);
+      const auto own = Random(Size(shape_.row_width()), row.node);
       x.insert(x.end(), own.begin(), own.end());
       places.push_back(row.place);
     }
-    const auto width = static_cast<std::size_t>(2 * shape_.value_width());
+    const auto width = Size(2 * shape_.value_width());
     std::vector<float> out(rows.size() * width);
     const std::int32_t* tables[] = {table_.data()};
     backend_->DeltaRule({places, tables, tails}, learned_.weights(), kLayer, x.data(), kv_,
@@ -154,7 +154,7 @@ TEST_P(DeltaRuleTest, ARowHasTheSameBitsOnEveryWayToIt) {
       std::vector<Decoding::Row> rows;
       for (int i = 0; i < prompt; ++i) rows.push_back({next_node++, decoding.OnTrunk(begin + i)});
       const std::int32_t root = begin + prompt - 1;
-      const int nodes = static_cast<int>(random() % 12);
+      const int nodes = random() % 12;
       const bool chain = random() % 2 == 0;
       std::vector<int> parents = {-1};
       std::vector<std::int32_t> tails;
@@ -162,7 +162,7 @@ TEST_P(DeltaRuleTest, ARowHasTheSameBitsOnEveryWayToIt) {
       for (int node = 1; node <= nodes; ++node) {
         parents.push_back(chain ? node - 1 : static_cast<int>(random() % node));
         std::vector<std::int32_t> path;
-        for (int at = node; at > 0; at = parents[static_cast<std::size_t>(at)]) {
+        for (int at = node; at > 0; at = parents[at]) {
           path.insert(path.begin(), decoding.SlotOf(root + at));
         }
         const std::int32_t position = root + static_cast<std::int32_t>(path.size());
@@ -177,17 +177,17 @@ TEST_P(DeltaRuleTest, ARowHasTheSameBitsOnEveryWayToIt) {
       }
       const auto results = decoding.Pass(rows, tails);
       for (int i = 0; i < prompt; ++i) {
-        committed.push_back(rows[static_cast<std::size_t>(i)].node);
-        outputs.push_back(results[static_cast<std::size_t>(i)]);
+        committed.push_back(rows[i].node);
+        outputs.push_back(results[i]);
       }
       // A walk from the root that ends somewhere.
       std::vector<KvMove> moves;
       for (int node = 0, child = 1; child <= nodes; ++child) {
-        if (parents[static_cast<std::size_t>(child)] != node || random() % 3 == 0) continue;
+        if (parents[child] != node || random() % 3 == 0) continue;
         node = child;
         const auto end = static_cast<std::int32_t>(committed.size());
         moves.push_back({decoding.SlotOf(root + child), decoding.SlotOf(end)});
-        const auto row = static_cast<std::size_t>(prompt - 1 + child);
+        const std::size_t row = prompt - 1 + child;
         committed.push_back(rows[row].node);
         outputs.push_back(results[row]);
       }
@@ -212,7 +212,7 @@ TEST(DeltaRule, IsWhatItIsCalled) {
   std::vector<std::vector<double>> states(2, std::vector<double>(6, 0.0));
   std::vector<float> before;
   for (std::size_t p = 0; p < nodes.size(); ++p) {
-    const auto x = Random(static_cast<std::size_t>(kShape.row_width()), nodes[p]);
+    const auto x = Random(Size(kShape.row_width()), nodes[p]);
     std::vector<double> y;
     for (std::size_t i = 0; i < 10; ++i) {
       double sum = learned.taps[10 + i] * double{x[i]};
@@ -237,7 +237,7 @@ TEST(DeltaRule, IsWhatItIsCalled) {
         const double written = (y[6 + 2 * head + j] - remembered) * write;
         double read = 0;
         for (int i = 0; i < 3; ++i) read += y[i] * (state[2 * i + j] += y[3 + i] * written);
-        const std::size_t at = static_cast<std::size_t>(2 * head + j);
+        const std::size_t at = 2 * head + j;
         EXPECT_NEAR(outputs[p][4 + at], read, 1e-5) << p;
         EXPECT_EQ(outputs[p][at], x[10 + at]) << "gates are passed on";
       }
@@ -249,7 +249,7 @@ using Kind = DeltaStep::Kind;
 
 // The positions that a walk takes in, copies and rows left out.
 int Applied(const DeltaWalk& walk) {
-  return static_cast<int>(std::ranges::count(walk.steps(), Kind::kApply, &DeltaStep::kind));
+  return std::ranges::count(walk.steps(), Kind::kApply, &DeltaStep::kind);
 }
 
 TEST(DeltaWalk, BeginsWhereTheLastOneWas) {
@@ -300,7 +300,7 @@ TEST(DeltaWalk, TakesEachPositionOfATreeInOnce) {
     std::vector<std::vector<std::int32_t>> paths = {{}};
     std::vector<std::int32_t> tails;
     for (const int parent : each.parents) {
-      auto path = paths[static_cast<std::size_t>(parent)];
+      auto path = paths[parent];
       path.push_back(40 + static_cast<std::int32_t>(rows.size()));
       rows.push_back({40 + static_cast<std::int32_t>(path.size()), path.back(), 0, 41,
                       static_cast<std::int32_t>(tails.size())});

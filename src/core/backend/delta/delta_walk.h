@@ -62,7 +62,7 @@ class DeltaWalk {
   void Advance(const std::int32_t* table, std::int32_t length);
   // Where the block of a position on the trunk lies.
   std::int32_t BlockOf(const std::int32_t* table, std::int32_t position) const;
-  Node& At(std::int32_t node) { return nodes_[static_cast<std::size_t>(node)]; }
+  Node& At(std::int32_t node) { return nodes_[node]; }
   std::int32_t AddChild(std::int32_t parent, std::int32_t slot);
   // The node before a row, which lies behind `rows`; `trunk` positions are before the first node.
   std::int32_t NodeBefore(const RowPlace& row, std::span<const RowPlace> rows, std::int32_t trunk);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/backend/routing.h"
 #include "core/backend/testing/portable_arithmetic.h"
 #include "core/backend/testing/quantized_product.h"
@@ -81,13 +82,13 @@ class PortableReference final : public reference::ReferenceBase {
     std::size_t bytes = 0;
     for (MatrixBand& band : matrix.bands) {
       band.offset = bytes;
-      bytes += static_cast<std::size_t>(band.end - band.begin) * RowBytes(matrix, band);
+      bytes += Size(band.end - band.begin) * RowBytes(matrix, band);
     }
-    matrix.data = Buffer(bytes * static_cast<std::size_t>(count));
+    matrix.data = Buffer(bytes * count);
     return matrix;
   }
   void PackInto(std::span<const TensorView> parts, int index, Matrix* stack) override {
-    std::byte* to = stack->data.data() + static_cast<std::size_t>(index) * stack->stride();
+    std::byte* to = stack->data.data() + Size(index) * stack->stride();
     for (const TensorView& part : parts) {
       const auto elements = part.elements();
       const std::size_t size = FormatBytes(PortableFormat(part.format), elements);
@@ -230,8 +231,8 @@ class PortableReference final : public reference::ReferenceBase {
   }
   static const std::byte* Row(const Matrix& matrix, std::int64_t output, int index = 0) {
     const MatrixBand& band = BandOf(matrix, output);
-    return matrix.data.data() + static_cast<std::size_t>(index) * matrix.stride() + band.offset +
-           static_cast<std::size_t>(output - band.begin) * RowBytes(matrix, band);
+    return matrix.data.data() + Size(index) * matrix.stride() + band.offset +
+           Size(output - band.begin) * RowBytes(matrix, band);
   }
 
   // `index`: which matrix of a stack.
@@ -259,7 +260,7 @@ class PortableReference final : public reference::ReferenceBase {
   static float Product(float start, WeightFormat format, const std::byte* from,
                        const InputRow& row) {
     const std::int64_t inputs = std::ssize(row.exact);
-    std::vector<float> weights(static_cast<std::size_t>(PadToChunk(inputs)), 0.0F);
+    std::vector<float> weights(PadToChunk(inputs), 0.0F);
     LoadElements({format, {1, inputs}, from}, 0, inputs, weights.data());
     std::vector<float> x = format == WeightFormat::kBF16 ? row.rounded : row.exact;
     x.resize(weights.size(), 0.0F);
@@ -344,7 +345,7 @@ class PortableReference final : public reference::ReferenceBase {
     const auto inverse = static_cast<float>(2 * rule.scale / double{rule.score_cap});
     const auto cap = static_cast<float>(std::numbers::log2e * double{rule.score_cap});
     const float scale = capped ? 1.0F : static_cast<float>(std::numbers::log2e * rule.scale);
-    std::vector<float> weighted(static_cast<std::size_t>(value_dim), 0.0F);
+    std::vector<float> weighted(value_dim, 0.0F);
     Lanes sums = {};
     float largest = -std::numeric_limits<float>::infinity();
     if (rule.sinks != nullptr) {
@@ -381,7 +382,7 @@ class PortableReference final : public reference::ReferenceBase {
         sums[i] = sums[i] * factor + (weights[i] + weights[i + kLanes]);
       }
       for (float& sum : weighted) sum *= factor;
-      AddValues({value_rows, static_cast<std::size_t>(count)}, heads.head_dim, weights, &weighted);
+      AddValues({value_rows, Size(count)}, heads.head_dim, weights, &weighted);
     }
     const float factor = 1.0F / reference::SumOf(sums);
     for (int d = 0; d < value_dim; ++d) out[d] = weighted[d] * factor;

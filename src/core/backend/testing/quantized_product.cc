@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/tensor/weight_block.h"
 
 namespace foretoken::reference {
@@ -75,7 +76,7 @@ std::vector<InputBlock> QuantizeInputs(const float* x, std::int64_t width) {
 float QuantizedProduct(const std::vector<InputBlock>& x, WeightFormat format,
                        const std::byte* weights) {
   const WeightCodes& meaning = CodesOf(format);
-  const auto block_elements = static_cast<std::size_t>(InfoOf(format).block_elements);
+  const std::size_t block_elements = InfoOf(format).block_elements;
   WeightBlock block;
   float sum = 0;
   for (std::size_t b = 0; b < x.size(); ++b) {
@@ -85,7 +86,7 @@ float QuantizedProduct(const std::vector<InputBlock>& x, WeightFormat format,
       weights += InfoOf(format).block_bytes;
     }
     const int groups = kInputBlock / meaning.group;
-    const int first = static_cast<int>(element) / meaning.group;
+    const int first = Int(element) / meaning.group;
     float scaled = 0;  // What the block gives, but for the scale of its inputs.
     for (int g = 0; g < groups; ++g) {
       const float product = static_cast<float>(ProductOfGroup(meaning, block, first + g, x[b]));

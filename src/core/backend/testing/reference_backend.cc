@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/backend/routing.h"
 #include "core/backend/testing/reference_parts.h"
 
@@ -21,7 +22,7 @@ float Exactly(float value) { return value; }
 // What blocks of it stand for.
 void KeepQuantized(const float* head, int count, float* kept) {
   const auto blocks = reference::QuantizeHead(head, count);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+  for (std::size_t i = 0; i < Size(count); ++i) {
     const reference::InputBlock& block = blocks[i / reference::kInputBlock];
     kept[i] = static_cast<float>(block.values[i % reference::kInputBlock]) * block.scale;
   }
@@ -73,7 +74,7 @@ class ReferenceBackend final : public reference::ReferenceBase {
       matrix.outputs += part.shape[0];
     }
     const std::int64_t floats = count * matrix.outputs * matrix.inputs;
-    matrix.data = Buffer(static_cast<std::size_t>(floats) * sizeof(float));
+    matrix.data = Buffer(floats * sizeof(float));
     return matrix;
   }
   void PackInto(std::span<const TensorView> parts, int index, Matrix* stack) override {
@@ -213,7 +214,7 @@ class ReferenceBackend final : public reference::ReferenceBase {
   }
 
   const float* RoundRow(float (*round)(float), const float* x, std::int64_t width) {
-    rounded_.resize(static_cast<std::size_t>(width));
+    rounded_.resize(width);
     for (std::int64_t i = 0; i < width; ++i) rounded_[i] = round(x[i]);
     return rounded_.data();
   }
@@ -224,7 +225,7 @@ class ReferenceBackend final : public reference::ReferenceBase {
                   float* out) override {
     const int value_dim = heads.value_dim();
     query = RoundRow(round_attention_, query, heads.head_dim);
-    weighted_.assign(static_cast<std::size_t>(value_dim), 0.0);
+    weighted_.assign(value_dim, 0.0);
     double largest =
         rule.sinks == nullptr ? -std::numeric_limits<double>::infinity() : double{rule.sinks[head]};
     double total = std::isinf(largest) ? 0 : 1;

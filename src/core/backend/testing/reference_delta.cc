@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/backend/testing/portable_arithmetic.h"
 #include "core/backend/testing/reference_parts.h"
 
@@ -62,7 +63,7 @@ class Rows {
 
   // Returns queries; keys, and values where they will be written from, go to `keys`.
   std::vector<float> Convolve(const RowPlace& place, float* keys) const {
-    std::vector<float> all(static_cast<std::size_t>(shape_.conv_width()), 0.0F);
+    std::vector<float> all(shape_.conv_width(), 0.0F);
     for (int tap = 0; tap < shape_.taps; ++tap) {
       const std::int32_t position = place.position - shape_.taps + 1 + tap;
       if (position < 0) continue;
@@ -82,7 +83,7 @@ class Rows {
   }
 
   std::vector<float> StateBefore(const RowPlace& place, int head) const {
-    std::vector<float> state(static_cast<std::size_t>(shape_.key_dim * shape_.value_dim), 0.0F);
+    std::vector<float> state(Size(shape_.key_dim * shape_.value_dim), 0.0F);
     for (std::int32_t p = 0; p < place.position; ++p) {
       const std::int32_t at = SlotAt(plan_, place, places_, p);
       FT_CHECK(at >= 0, "the plain loops need every position, but {} is not kept", p);
@@ -93,7 +94,7 @@ class Rows {
       const float decay = all_written[shape_.value_width() + head];
       for (int i = 0; i < shape_.key_dim; ++i) {
         for (int j = 0; j < shape_.value_dim; ++j) {
-          float& cell = state[static_cast<std::size_t>(i * shape_.value_dim + j)];
+          float& cell = state[i * shape_.value_dim + j];
           cell = std::fma(key[i], written[j], decay * cell);
         }
       }
@@ -108,7 +109,7 @@ class Rows {
       float remembered = 0;
       float read = 0;
       for (int i = 0; i < shape_.key_dim; ++i) {
-        const float cell = state[static_cast<std::size_t>(i * shape_.value_dim + j)];
+        const float cell = state[i * shape_.value_dim + j];
         remembered = std::fma(cell, key[i], remembered);
         read = std::fma(cell, query[i], read);
       }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "base/numbers/philox.h"
 #include "core/backend/noise.h"
 #include "core/tensor/half.h"
@@ -37,10 +38,10 @@ struct LayerKv {
   const std::int32_t* places;  //< The places of its blocks (KvStore::PlacesIn).
 };
 LayerKv LayerOf(const KvStore& kv, int layer) {
-  const KvStore::Begin& begin = kv.layers[static_cast<std::size_t>(layer)];
+  const KvStore::Begin& begin = kv.layers[layer];
   const float* const keys = kv.keys.as<float>() + begin.keys / sizeof(float);
   const std::int32_t* const places = kv.PlacesIn(layer);
-  if (kv.shape.layers[static_cast<std::size_t>(layer)].latent > 0) return {keys, keys, places};
+  if (kv.shape.layers[layer].latent > 0) return {keys, keys, places};
   return {keys, kv.values.as<float>() + begin.values / sizeof(float), places};
 }
 
@@ -60,7 +61,7 @@ std::size_t ReferenceBase::KvBytes(const KvShape& shape) const {
   for (const KvLayer& layer : shape.layers) {
     numbers += SlotsOf(shape, layer) * SlotWidth(layer) * (layer.latent > 0 ? 1 : 2);
   }
-  return sizeof(float) * static_cast<std::size_t>(numbers) + BytesBesideKv(shape);
+  return sizeof(float) * numbers + BytesBesideKv(shape);
 }
 
 KvStore ReferenceBase::AllocateKv(const KvShape& shape) {
@@ -68,8 +69,7 @@ KvStore ReferenceBase::AllocateKv(const KvShape& shape) {
   KvStore::Begin end;
   for (const KvLayer& layer : shape.layers) {
     kv.layers.push_back(end);
-    const auto bytes =
-        static_cast<std::size_t>(SlotsOf(shape, layer) * SlotWidth(layer)) * sizeof(float);
+    const auto bytes = Size(SlotsOf(shape, layer) * SlotWidth(layer)) * sizeof(float);
     end.keys += bytes;
     if (layer.latent == 0) end.values += bytes;
   }
@@ -82,7 +82,7 @@ KvStore ReferenceBase::AllocateKv(const KvShape& shape) {
 void ReferenceBase::CopyKv(KvStore& kv, std::span<const KvMove> moves) {
   CopyBesideKv(kv, moves);
   for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
-    const std::int64_t width = SlotWidth(kv.shape.layers[static_cast<std::size_t>(layer)]);
+    const std::int64_t width = SlotWidth(kv.shape.layers[layer]);
     const LayerKv kept = LayerOf(kv, layer);
     auto* const keys = const_cast<float*>(kept.keys);
     auto* const values = const_cast<float*>(kept.values);
@@ -105,7 +105,7 @@ void KeepExactly(const float* head, int count, float* kept) { std::copy_n(head, 
 
 std::vector<InputBlock> QuantizeHead(const float* head, int count) {
   std::vector<float> padded(head, head + count);
-  padded.resize(static_cast<std::size_t>((count + kInputBlock - 1) / kInputBlock * kInputBlock));
+  padded.resize(Size((count + kInputBlock - 1) / kInputBlock * kInputBlock));
   return QuantizeInputs(padded.data(), std::ssize(padded));
 }
 
@@ -116,7 +116,7 @@ void ReferenceBase::RotateAndStore(const RopeTable* rope, const BatchPlan& plan,
   const LayerKv kept = LayerOf(kv, layer);
   auto* const keys = const_cast<float*>(kept.keys);
   auto* const values = const_cast<float*>(kept.values);
-  const std::int64_t slots = SlotsOf(kv.shape, kv.shape.layers[static_cast<std::size_t>(layer)]);
+  const std::int64_t slots = SlotsOf(kv.shape, kv.shape.layers[layer]);
   for (const RowPlace& place : plan.rows) {
     const std::int64_t slot = SlotIn(kept.places, place.slot);
     FT_CHECK(slot >= 0 && slot < slots, "slot {} of {}", slot, slots);

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <numeric>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 
 void SplitBudget(std::span<const std::uint32_t> sizes, std::uint32_t budget,
@@ -39,7 +41,7 @@ SampledTree& ContinuationSampler::Sample(SegmentList segments, std::span<const T
 // Empties the tree and finds the prefixes of up to `longest` tokens; returns how long they can be.
 int ContinuationSampler::PrepareSearch(SegmentList segments, std::span<const Token> context,
                                        int longest, int branch_length) {
-  const auto tokens = static_cast<int>(std::min<std::size_t>(context.size(), kSortDepth));
+  const int tokens = std::min<std::size_t>(context.size(), kSortDepth);
   longest = std::min(longest, tokens);
   if (segments.empty()) longest = 0;
   tree_.Clear(longest == 0 ? 0 : segments[0]->token_bytes(), branch_length);
@@ -55,7 +57,7 @@ SampledTree& ContinuationSampler::TakeFirst(SegmentList segments, std::span<cons
     draws_.clear();
     for (std::size_t s = 0; s < segments.size(); ++s) {
       const SuffixRange range = search_.range(length, s);
-      const std::size_t left = static_cast<std::size_t>(most) - draws_.size();
+      const std::size_t left = Size(most) - draws_.size();
       for (std::uint32_t i = 0; i < std::min<std::size_t>(range.size(), left); ++i) {
         draws_.push_back({segments[s].get(), range.begin + i});
       }
@@ -94,9 +96,9 @@ void ContinuationSampler::AddDraws(int length) {
   for (const Draw& draw : draws_) {
     const SegmentParts& parts = draw.segment->parts();
     // Beyond the end only where part of the segment was lost: what matched may be zeros.
-    const auto entry = std::min<std::size_t>(
-        parts.suffixes[draw.suffix] + static_cast<std::size_t>(length), parts.entries);
-    const auto bytes = static_cast<std::size_t>(draw.segment->token_bytes());
+    const auto entry =
+        std::min<std::size_t>(parts.suffixes[draw.suffix] + Size(length), parts.entries);
+    const std::size_t bytes = draw.segment->token_bytes();
     const void* text = static_cast<const std::byte*>(parts.text) + bytes * entry;
     __builtin_prefetch(text);
     tree_.Add(text);

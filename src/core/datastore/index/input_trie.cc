@@ -6,7 +6,7 @@
 
 namespace foretoken {
 
-InputTrie::InputTrie(int window) : ring_(static_cast<std::size_t>(window)) {
+InputTrie::InputTrie(int window) : ring_(window) {
   FT_CHECK(window > kDepth, "a window of {} tokens", window);
 }
 
@@ -48,7 +48,7 @@ void InputTrie::ForgetOldest() {
   int length = 0;
   std::uint32_t node = 0;
   while (length < kDepth) {
-    const Token token = ring_[(begin_ + static_cast<std::size_t>(length)) % ring_.size()];
+    const Token token = ring_[(begin_ + length) % ring_.size()];
     if (token == kBreak) break;
     node = tree_.Find(node, token);
     path[length++] = node;

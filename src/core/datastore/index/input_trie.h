@@ -25,7 +25,7 @@ class InputTrie {
   /// Forgets everything but keeps the memory.
   void Clear();
 
-  int window() const { return static_cast<int>(ring_.size()); }
+  int window() const { return ring_.size(); }
   const TokenTree& tree() const { return tree_; }
   /// The node of the last `length` <= kDepth tokens; 0 where the sequence is shorter.
   std::uint32_t Suffix(int length) const { return length <= active_ ? suffixes_[length] : 0; }

@@ -30,7 +30,7 @@ void SegmentSearch::AddCursors(const Segment& segment, std::span<const Token> pa
   for (const bool upper : {false, true}) {
     cursors_.push_back({.segment = &segment,
                         .pattern = pattern.data() + 1,
-                        .length = static_cast<int>(pattern.size()) - 1,
+                        .length = Int(pattern.size()) - 1,
                         .low = bucket.begin,
                         .count = bucket.size(),
                         .upper = upper,
@@ -69,15 +69,13 @@ void SegmentSearch::BisectAs() {
 }
 
 void SegmentSearch::Find(SegmentList segments, std::span<const Token> context, int longest) {
-  FT_CHECK(longest <= kSortDepth && longest <= static_cast<int>(context.size()), "length {}",
-           longest);
+  FT_CHECK(longest <= kSortDepth && longest <= std::ssize(context), "length {}", longest);
   segments_ = segments.size();
-  ranges_.assign(segments_ * static_cast<std::size_t>(longest), {});
+  ranges_.assign(segments_ * longest, {});
   cursors_.clear();
   for (int length = 1; length <= longest; ++length) {
     for (std::size_t s = 0; s < segments_; ++s) {
-      AddCursors(*segments[s], context.last(static_cast<std::size_t>(length)),
-                 &ranges_[static_cast<std::size_t>(length - 1) * segments_ + s]);
+      AddCursors(*segments[s], context.last(length), &ranges_[Size(length - 1) * segments_ + s]);
     }
   }
   std::erase_if(cursors_, [](const Cursor& cursor) { return cursor.count == 0; });

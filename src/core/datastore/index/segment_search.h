@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/datastore/index/segment.h"
 #include "foretoken/types.h"
 
@@ -31,7 +32,7 @@ class SegmentSearch {
 
   /// What the last Find found.
   SuffixRange range(int length, std::size_t segment) const {
-    return ranges_[static_cast<std::size_t>(length - 1) * segments_ + segment];
+    return ranges_[Size(length - 1) * segments_ + segment];
   }
 
  private:

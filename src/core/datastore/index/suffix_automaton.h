@@ -43,7 +43,7 @@ class SuffixAutomaton {
   /// nothing may be asked.
   std::uint32_t Link(std::uint32_t state) const { return states_[state].link; }
   /// Tokens of the longest string of a state.
-  int length(std::uint32_t state) const { return static_cast<int>(states_[state].length); }
+  int length(std::uint32_t state) const { return states_[state].length; }
   /// How often the strings of a state occur. In texts that repeat themselves at once, over and
   /// over, short strings are counted less often than that (kCountedStates).
   std::uint32_t count(std::uint32_t state) const { return states_[state].count; }

@@ -91,7 +91,7 @@ class PieceSorter {
     for (std::size_t i = 0; i < piece.size; ++i) {
       gathered_[i] = {packer_->Key(piece.first[i], piece.depth), piece.first[i]};
     }
-    std::sort(gathered_.begin(), gathered_.begin() + static_cast<std::ptrdiff_t>(piece.size));
+    std::sort(gathered_.begin(), gathered_.begin() + piece.size);
     for (std::size_t i = 0; i < piece.size; ++i) piece.first[i] = gathered_[i].position;
     // A run of equal keys is sorted on by later tokens. That reuses the front of `gathered_`, where
     // every key has been looked at by then.
@@ -236,8 +236,8 @@ SuffixOrder SortSuffixes(std::span<const T> entries, int vocabulary, int threads
                          const std::atomic<bool>* cancelled) {
   FT_CHECK(entries.size() <= kMaxTextEntries, "{} entries", entries.size());
   const std::size_t size = entries.size();
-  const auto slice = [&](int t) { return size * static_cast<std::size_t>(t) / threads; };
-  const auto buckets = static_cast<std::size_t>(vocabulary);
+  const auto slice = [&](int t) { return size * t / threads; };
+  const std::size_t buckets = vocabulary;
 
   // Counting by first token; then every thread knows where the suffixes of its slice go.
   std::vector<std::vector<std::uint32_t>> places(threads);

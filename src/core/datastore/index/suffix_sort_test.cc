@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "base/numbers/integers.h"
 #include "core/datastore/datastore_testing.h"
 #include "core/datastore/index/token_text.h"
 
@@ -45,7 +46,7 @@ void ExpectSorted(const std::vector<T>& padded, int vocabulary, int threads) {
   const SuffixOrder order = SortSuffixes(
       std::span<const T>(padded).first(padded.size() - kSortDepth), vocabulary, threads);
   ASSERT_TRUE(std::ranges::equal(order.suffixes.span(), expected));
-  ASSERT_EQ(order.buckets.size(), static_cast<std::size_t>(vocabulary) + 1);
+  ASSERT_EQ(order.buckets.size(), Size(vocabulary) + 1);
   EXPECT_EQ(order.buckets[0], 0U);
   EXPECT_EQ(order.buckets[vocabulary], expected.size());
   for (int token = 0; token < vocabulary; ++token) {

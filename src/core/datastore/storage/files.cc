@@ -33,7 +33,7 @@ class PosixFile : public WritableFile {
         if (errno == EINTR) continue;
         return Failed(path_, "written", errno);
       }
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
+      bytes = bytes.subspan(written);
     }
     return {};
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/numbers/integers.h"
 #include "core/datastore/index/token_text.h"
 
 namespace foretoken {
@@ -28,7 +29,7 @@ std::optional<MaintenanceStep> PlanMaintenance(std::span<const std::uint64_t> to
     newer += tokens[i];
   }
   if (first < count - 1) return MaintenanceStep{.first = first, .last = count};
-  if (count <= static_cast<std::size_t>(limits.max_segments)) return std::nullopt;
+  if (count <= Size(limits.max_segments)) return std::nullopt;
 
   std::size_t smallest = 0;
   for (std::size_t i = 0; i + 1 < count; ++i) {

@@ -51,8 +51,8 @@ TEST(Maintenance, StaysBounded) {
         tokens.erase(tokens.begin());
         continue;
       }
-      const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(step->first);
-      const auto last = tokens.begin() + static_cast<std::ptrdiff_t>(step->last);
+      const auto first = tokens.begin() + step->first;
+      const auto last = tokens.begin() + step->last;
       *first = std::accumulate(first, last, std::uint64_t{0});
       merged += *first;
       tokens.erase(first + 1, last);

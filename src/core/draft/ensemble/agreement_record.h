@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 
 /// What may tell how sure a node of a merged tree is: who proposed it, and where it stands.
@@ -51,7 +53,7 @@ class AgreementRecord {
   static std::size_t IndexOf(const Agreement& agreement) {
     const int depth = agreement.depth <= 2 ? agreement.depth - 1 : agreement.depth <= 4 ? 2 : 3;
     const int rank = std::min<int>(agreement.rank, kRanks - 1);
-    return static_cast<std::size_t>(depth * kRanks + rank) * kSets + agreement.members;
+    return Size(depth * kRanks + rank) * kSets + agreement.members;
   }
 
   std::array<Seen, std::size_t{kDepths} * kRanks * kSets> seen_{};

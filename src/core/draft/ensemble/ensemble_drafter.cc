@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 
 namespace foretoken {
@@ -85,8 +86,8 @@ void EnsembleDrafter::SettleSequence(const DraftContext& context, Slot* slot) {
         if (proposal.tokens[child - 1] == text[t]) next = child;
       }
       const int right = next == 0 ? -1 : rank;
-      members_[i].record.Add(static_cast<int>(t) + 1, children, right);
-      of_member.record.Add(static_cast<int>(t) + 1, children, right);
+      members_[i].record.Add(Int(t) + 1, children, right);
+      of_member.record.Add(Int(t) + 1, children, right);
       if (next == 0) break;
       node = next;
     }
@@ -178,7 +179,7 @@ void EnsembleDrafter::Ask(std::size_t number, std::span<DraftContext> contexts) 
   if (asked_.empty()) return;
   const std::int64_t start = NowNs();
   member.drafter->Propose(asked_);
-  member.asked += static_cast<std::int64_t>(asked_.size());
+  member.asked += asked_.size();
   if (!all_known) return;
   member.level_ns.Decay(kKeepTime);
   member.level_ns.Add(static_cast<double>(NowNs() - start) / levels);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 
 PathMerge::PathMerge(std::size_t proposals) {
@@ -82,7 +84,7 @@ void PathMerge::Best(const AgreementChances& chances, int max_depth, int max_nod
     if (nodes_[a].reached != nodes_[b].reached) return nodes_[a].reached > nodes_[b].reached;
     return a < b;
   });
-  order_.resize(std::min(order_.size(), static_cast<std::size_t>(std::max(max_nodes, 0))));
+  order_.resize(std::min(order_.size(), Size(std::max(max_nodes, 0))));
   std::size_t kept = prices.empty() ? order_.size() : 0;
   double gain = 0;
   double best_gain = 0;

@@ -36,7 +36,7 @@ class PathMerge {
             std::span<const double> prices, Proposal* tree);
 
   /// Merged nodes without the root.
-  int size() const { return static_cast<int>(nodes_.size()) - 1; }
+  int size() const { return std::ssize(nodes_) - 1; }
 
  private:
   struct Node {

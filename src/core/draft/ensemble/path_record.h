@@ -38,9 +38,7 @@ class PathRecord {
     std::array<double, kRanks> seen{};
     std::array<double, kRanks> hits{};
   };
-  static std::size_t LevelOf(int depth) {
-    return static_cast<std::size_t>(std::clamp(depth, 1, kDepths) - 1);
-  }
+  static std::size_t LevelOf(int depth) { return std::clamp(depth, 1, kDepths) - 1; }
 
   std::array<Level, kDepths> levels_{};
 };

@@ -43,7 +43,7 @@ class JacobiDrafter : public Drafter {
     if (guesses.begin != context.tokens.size()) guesses.tokens.clear();
     const int length = std::min(context.lookahead, context.max_nodes);
     for (int i = 0; i < length; ++i) {
-      const bool known = i < static_cast<int>(guesses.tokens.size());
+      const bool known = i < std::ssize(guesses.tokens);
       context.proposal->Extend(known ? guesses.tokens[i] : FirstGuess(context, i));
     }
     if (length > 0) context.proposal->source = ProposalSource::Of(DrafterId::kJacobi);

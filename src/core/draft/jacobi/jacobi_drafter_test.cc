@@ -45,7 +45,7 @@ TEST(Jacobi, TheSameTokensAtAnyTemperatureAndBeginsAnewWhereItMissedARound) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       row[i] = static_cast<float>((text.size() * 3 + i * 7) % 11) * 0.3F;
     }
-    row[static_cast<std::size_t>(text.back())] += 0.5F;
+    row[text.back()] += 0.5F;
   };
   for (const float temperature : {0.0F, 0.7F, 1.3F}) {
     ScriptedDecoding plain(DrafterId::kJacobi, target);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "base/numbers/philox.h"
 #include "core/draft/grow_proposal.h"
 #include "core/draft/lookahead/ngram_pool.h"
@@ -44,7 +45,7 @@ class LookaheadWindow {
       if (node == 0) continue;
       for (int l = 0; l < levels_; ++l) ngram[l] = At(j, l);
       ngram[levels_] = said[j];
-      found(std::span<const Token>(ngram).first(static_cast<std::size_t>(levels_) + 1));
+      found(std::span<const Token>(ngram).first(Size(levels_) + 1));
     }
     Advance(verified, said);
   }
@@ -99,7 +100,7 @@ int LookaheadWindow::LastNodeOf(int column, const Proposal& proposal) const {
 // guess of the place of the cell (j - a, l - 1) then: its column is the (j - a)th.
 void LookaheadWindow::Advance(const VerifiedProposal& verified, std::span<const Token> said) {
   const int accepted = verified.proposal->Depth(verified.outcome.node);
-  position_ += static_cast<std::size_t>(accepted) + 1;
+  position_ += Size(accepted) + 1;
   for (int j = 0; j < columns_; ++j) {
     const int from = j + accepted;
     if (from >= columns_) {
@@ -172,7 +173,7 @@ class LookaheadDrafter : public Drafter {
     const int nodes = std::min(context.max_nodes, kMaxProposal);
     const LookaheadShape shape = ShapeWithin(nodes, context.window, context.guesses);
     if (shape.levels == 0) return;
-    const auto length = static_cast<std::size_t>(std::min(context.lookahead, shape.levels));
+    const std::size_t length = std::min(context.lookahead, shape.levels);
     for (const auto ngram :
          pools_.Use(context.scope).Latest(context.tokens.back(), shape.guesses)) {
       int node = 0;

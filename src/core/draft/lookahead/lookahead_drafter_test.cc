@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/numbers/integers.h"
 #include "core/draft/observing_testing.h"
 
 namespace foretoken {
@@ -72,7 +73,7 @@ TEST(Lookahead, TextsOfAnotherScopeDoNotShow) {
 TEST(Lookahead, TheSameTokensAtAnyTemperature) {
   const auto target = [](std::span<const Token> text, std::span<float> row) {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      row[i] = i == static_cast<std::size_t>(Successor(text)) ? 2.0F : 0.0F;
+      row[i] = i == Size(Successor(text)) ? 2.0F : 0.0F;
     }
   };
   for (const float temperature : {0.0F, 0.7F, 1.3F}) {

@@ -11,8 +11,8 @@ NgramPool::NgramPool()
 }
 
 std::span<Token> NgramPool::RestOf(const Entry& entry) {
-  const auto index = static_cast<std::size_t>(&entry - entries_.data());
-  return std::span(rests_).subspan(index * kMaxLength, static_cast<std::size_t>(entry.length));
+  const std::size_t index = &entry - entries_.data();
+  return std::span(rests_).subspan(index * kMaxLength, entry.length);
 }
 
 void NgramPool::Insert(Token first, std::span<const Token> rest) {
@@ -37,7 +37,7 @@ std::span<const std::span<const Token>> NgramPool::Latest(Token first, int most)
     if (entry.first == first) found_.push_back(&entry);
   }
   std::ranges::sort(found_, std::ranges::greater(), &Entry::stamp);
-  found_.resize(std::min(found_.size(), static_cast<std::size_t>(std::max(most, 0))));
+  found_.resize(std::min(found_.size(), Size(std::max(most, 0))));
   latest_.clear();
   for (const Entry* entry : found_) latest_.emplace_back(RestOf(*entry));
   return latest_;

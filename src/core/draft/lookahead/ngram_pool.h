@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "foretoken/types.h"
 
 namespace foretoken {
@@ -36,7 +37,7 @@ class NgramPool {
   };
 
   std::span<Entry> SetOf(Token first) {
-    return std::span(entries_).subspan(static_cast<std::size_t>(first % kSets) * kWays, kWays);
+    return std::span(entries_).subspan(Size(first % kSets) * kWays, kWays);
   }
   // The tokens behind the first.
   std::span<Token> RestOf(const Entry& entry);

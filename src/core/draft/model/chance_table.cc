@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
@@ -47,7 +49,7 @@ StaticVector<double, kMaxTreeWidth> ChancesOf(const ChanceTable& table, const Ra
                                               int most) {
   StaticVector<double, kMaxTreeWidth> chances;
   double before = 1;
-  for (int i = 0; i < std::min(most, static_cast<int>(ranking.size())); ++i) {
+  for (int i = 0; i < std::min(most, Int(ranking.size())); ++i) {
     before = std::min(before, table.Chance(ranking[i].log_odds));
     chances.push_back(before);
   }

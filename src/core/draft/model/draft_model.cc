@@ -96,9 +96,9 @@ Ranking RankRow(DraftModel& draft, const SaidRow& said, const SamplingParams& sa
   const int wanted = request.children + request.candidates;
   const int count =
       std::min(request.children > 1 ? std::max(wanted, kScored) : wanted, kMaxRanking);
-  std::size_t found = draft.sampler.Rank(said.logits, sampling, history, request.path,
-                                         request.root + 1 + request.path.size(),
-                                         std::span(best).first(static_cast<std::size_t>(count)));
+  std::size_t found =
+      draft.sampler.Rank(said.logits, sampling, history, request.path,
+                         request.root + 1 + request.path.size(), std::span(best).first(count));
   // Infinite logits give no chances: nothing is proposed.
   if (found > 0 && !std::isfinite(best[0].score)) found = 0;
   std::array<double, kMaxRanking> scores;

@@ -26,18 +26,13 @@ namespace foretoken {
 class LeftStates {
  public:
   LeftStates() = default;
-  LeftStates(int hidden, int rows)
-      : hidden_(static_cast<std::size_t>(hidden)),
-        states_(hidden_ * static_cast<std::size_t>(rows)) {}
+  LeftStates(int hidden, int rows) : hidden_(hidden), states_(hidden_ * rows) {}
 
   bool there() const { return hidden_ > 0; }
   /// [hidden]; null where there is nothing.
-  const float* Of(int row) const {
-    return there() ? states_.data() + hidden_ * static_cast<std::size_t>(row) : nullptr;
-  }
+  const float* Of(int row) const { return there() ? states_.data() + hidden_ * row : nullptr; }
   void Keep(int row, const float* state) {
-    if (there())
-      std::copy_n(state, hidden_, states_.data() + hidden_ * static_cast<std::size_t>(row));
+    if (there()) std::copy_n(state, hidden_, states_.data() + hidden_ * row);
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
@@ -56,12 +58,12 @@ int DraftTree::Grow(int node, int row, const TreeShape& shape, const Ranking& ra
   // Siblings come by rank in the shape, so they do here.
   for (std::size_t i = at + 1; i < shape.nodes.size(); ++i) {
     const TreeShape::Node& child = shape.nodes[i];
-    if (child.parent != at || child.rank >= static_cast<int>(ranking.size())) continue;
+    if (child.parent != at || child.rank >= std::ssize(ranking)) continue;
     proposal_.Append(node, ranking[child.rank].token);
-    nodes_.push_back({.shape_node = static_cast<std::int8_t>(i),
-                      .rank = child.rank,
-                      .reached = static_cast<float>(
-                          ReachedChild(node, child.rank, shape, static_cast<int>(i)))});
+    nodes_.push_back(
+        {.shape_node = static_cast<std::int8_t>(i),
+         .rank = child.rank,
+         .reached = static_cast<float>(ReachedChild(node, child.rank, shape, Int(i)))});
   }
   return proposal_.size() - before;
 }
@@ -91,7 +93,7 @@ DraftTree::Candidates DraftTree::Best(const BestFirst& rule,
     Candidate& candidate = next->candidate;
     candidate.rank = static_cast<std::int8_t>(rank);
     candidate.reached = -1;
-    if (rank >= static_cast<int>(next->chances.size())) return;
+    if (rank >= std::ssize(next->chances)) return;
     candidate.node = children[candidate.parent][rank];
     candidate.reached = nodes_[candidate.parent].reached * next->chances[rank];
   };
@@ -105,7 +107,7 @@ DraftTree::Candidates DraftTree::Best(const BestFirst& rule,
   };
   Candidates best;
   if (rule.depth > 0) open_node(0);
-  while (!open.empty() && static_cast<int>(best.size()) < rule.max_nodes) {
+  while (!open.empty() && std::ssize(best) < rule.max_nodes) {
     Next* likeliest = std::max_element(open.begin(), open.end(), [](const Next& a, const Next& b) {
       return a.candidate.reached < b.candidate.reached;
     });
@@ -154,7 +156,7 @@ StaticVector<std::int8_t, kMaxProposal + 1> DraftTree::KeepBest(const BestFirst&
     if (candidate.node == 0 || !old.ranked(candidate.node)) keep(candidate);
   }
   // Once there is no room, a row is worth while only if its best child would push another out.
-  if (static_cast<int>(best.size()) == rule.max_nodes) {
+  if (std::ssize(best) == rule.max_nodes) {
     for (int node = 1; node < nodes(); ++node) {
       if (!ranked(node) && nodes_[node].reached * rule.first < best.back().reached) Close(node);
     }

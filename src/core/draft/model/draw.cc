@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "base/numbers/philox.h"
 
 namespace foretoken {
@@ -53,7 +54,7 @@ DrawnTokens DraftDraw::Draw(const RankRequest& request, std::span<TokenProbabili
     return std::find(tokens.begin(), tokens.begin() + drawn, scored.token) !=
            tokens.begin() + drawn;
   });
-  const std::size_t kept = std::min(scored_.size(), static_cast<std::size_t>(request.candidates));
+  const std::size_t kept = std::min(scored_.size(), Size(request.candidates));
   FT_CHECK(drawn + kept <= kMaxRanking);
   std::partial_sort(scored_.begin(), scored_.begin() + kept, scored_.end(),
                     [](const Scored& a, const Scored& b) {

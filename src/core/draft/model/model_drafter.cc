@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "core/draft/text/text_drafter.h"
 
@@ -70,7 +71,7 @@ void ModelDrafter::Commit(const DraftContext& context, int drafted) {
   trunk.Rewind(context.tokens, slot.settled, draft_);
   if (helper_ != nullptr) {
     if (slot.text.capacity() == 0) slot.text.reserve(DraftModel::kFirstCapacity);
-    slot.text.resize(static_cast<std::size_t>(trunk.committed()));
+    slot.text.resize(trunk.committed());
     const auto unknown = context.tokens.subspan(slot.text.size());
     slot.text.insert(slot.text.end(), unknown.begin(), unknown.end());
   }
@@ -97,7 +98,7 @@ void ModelDrafter::ProposeBehind(std::span<DraftContext> contexts, std::span<con
       DraftTrunk& trunk = TrunkOf(contexts[i]);
       trunk.KeepBest(draft_);
       if (trunk.AppendDraftRows(draft_, guesses_[i], &nodes_[i])) {
-        drafting_.push_back(static_cast<int>(i));
+        drafting_.push_back(Int(i));
       }
     }
     if (drafting_.empty()) break;
@@ -122,7 +123,7 @@ void ModelDrafter::ObservePass(std::int64_t ns) {
   for (const int i : drafting_) rows += nodes_[i].size();
   // One that reads much of a text first tells nothing of others.
   if (draft_.batch.rows.size() > rows + 2 * drafting_.size()) return;
-  worth_.ObservePass(static_cast<int>(drafting_.size()), static_cast<int>(rows), ns);
+  worth_.ObservePass(Int(drafting_.size()), static_cast<int>(rows), ns);
 }
 
 void ModelDrafter::AskHelper(std::span<DraftContext> contexts) {
@@ -166,7 +167,7 @@ void ModelDrafter::ReserveRows(std::span<const DraftContext> contexts) {
   std::size_t rows = 0;
   for (const DraftContext& context : contexts) {
     const bool one = WidthOf(context) == 1 && helper_ == nullptr;
-    rows += static_cast<std::size_t>(one ? 1 : std::max(1, context.max_nodes));
+    rows += one ? 1 : std::max(1, context.max_nodes);
   }
   model_->Reserve(rows, rows);
 }
@@ -176,7 +177,7 @@ void ModelDrafter::ReadContexts(std::span<DraftContext> contexts) {
     draft_.batch.Clear();
     drafting_.clear();
     for (std::size_t i = 0; i < contexts.size(); ++i) {
-      if (TrunkOf(contexts[i]).AppendReadingRows(draft_)) drafting_.push_back(static_cast<int>(i));
+      if (TrunkOf(contexts[i]).AppendReadingRows(draft_)) drafting_.push_back(Int(i));
     }
     if (drafting_.empty()) return;
     (void)draft_.kv.Forward(draft_.batch);
@@ -187,7 +188,7 @@ void ModelDrafter::ReadContexts(std::span<DraftContext> contexts) {
 Ranking ModelDrafter::Rank(const DraftContext& context, int i, const Proposal& proposal, int node,
                            const SaidRow& said) {
   // From the last token that is committed, where the history ends.
-  const auto drafted = static_cast<std::size_t>(drafted_[i]);
+  const std::size_t drafted = drafted_[i];
   StaticVector<Token, std::size_t{2} * kMaxProposal> path;
   for (const Token token : context.tokens.last(drafted)) path.push_back(token);
   for (const Token token : PathTokens(proposal, node)) path.push_back(token);
@@ -262,7 +263,7 @@ void ModelDrafter::TakeGuessedRows(std::span<DraftContext> contexts, Logits logi
   for (const int i : drafting_) {
     DraftTrunk& trunk = TrunkOf(contexts[i]);
     const Proposal& chain = trunk.tree.proposal();
-    const auto rows = static_cast<int>(nodes_[i].size());
+    const int rows = nodes_[i].size();
     int right = 0;
     for (int row = 0;; ++row) {
       const int node = nodes_[i][row];

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/numbers/integers.h"
 #include "core/draft/model/draft_model.h"
 #include "core/model/families/read_config.h"
 #include "core/model/model_testing.h"
@@ -38,10 +39,10 @@ TEST_P(ParallelGolden, EachDepthHasTheLogitsOfTheOtherProgram) {
   trunk.Begin(draft, false);
   for (const auto& pass : golden["passes"]) {
     const auto committed = pass["committed"].get<std::int32_t>();
-    trunk.Commit(std::span<const Token>(tokens).subspan(
-                     trunk.committed(), static_cast<std::size_t>(committed - trunk.committed())),
-                 draft);
-    const auto depths = static_cast<int>(pass["logits"].size());
+    trunk.Commit(
+        std::span<const Token>(tokens).subspan(trunk.committed(), committed - trunk.committed()),
+        draft);
+    const int depths = pass["logits"].size();
     trunk.Plan(/*width=*/1, depths, depths, /*temperature=*/0, draft);
     draft.batch.Clear();
     TreeNodes nodes;
@@ -55,7 +56,7 @@ TEST_P(ParallelGolden, EachDepthHasTheLogitsOfTheOtherProgram) {
     }
     // The next pass begins behind what was committed: nothing of this one's masks is kept.
     Ranking some;
-    some.push_back({tokens[static_cast<std::size_t>(committed) % tokens.size()]});
+    some.push_back({tokens[Size(committed) % tokens.size()]});
     trunk.TakeRanking(0, some);
     for (int depth = 1; depth < depths; ++depth) {
       for (const int node : WantedAt(trunk.tree, trunk.shape, depth)) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/kv/tap_rows.h"
 
 namespace foretoken {
@@ -16,7 +17,7 @@ namespace foretoken {
 class PendingFeatures {
  public:
   PendingFeatures() = default;
-  explicit PendingFeatures(int width) : width_(static_cast<std::size_t>(width)) {}
+  explicit PendingFeatures(int width) : width_(width) {}
 
   /// The position behind the last one whose feature is there.
   std::int32_t end() const {
@@ -34,7 +35,7 @@ class PendingFeatures {
   }
   /// What lies below is computed.
   void DropBelow(std::int32_t position) {
-    const auto rows = static_cast<std::size_t>(std::max(0, std::min(position, end()) - first_));
+    const std::size_t rows = std::max(0, std::min(position, end()) - first_);
     numbers_.erase(numbers_.begin(), numbers_.begin() + static_cast<std::ptrdiff_t>(rows * width_));
     first_ += static_cast<std::int32_t>(rows);
   }
@@ -42,7 +43,7 @@ class PendingFeatures {
   const BFloat16* At(std::int32_t position) const {
     if (width_ == 0) return nullptr;
     FT_CHECK(position >= first_ && position < end(), "position {}", position);
-    return numbers_.data() + static_cast<std::size_t>(position - first_) * width_;
+    return numbers_.data() + Size(position - first_) * width_;
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/backend/backend.h"
 #include "core/model/model.h"
 
@@ -47,7 +48,7 @@ class SaidRows {
   void Ask(std::int64_t first, int depth, Token root, std::span<const Token> path) {
     PathRow& row = rows_.emplace_back();
     row.first = first;
-    const auto tokens = static_cast<std::size_t>(depth) + 1;
+    const auto tokens = Size(depth) + 1;
     if (tokens > path.size()) row.path.push_back(root);
     for (const Token token : path.last(std::min(tokens, path.size()))) row.path.push_back(token);
     FT_CHECK(row.row() < pass_rows_, "row {} of {}", row.row(), pass_rows_);

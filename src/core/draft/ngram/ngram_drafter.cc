@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "core/draft/latest_occurrence.h"
 #include "core/draft/registry.h"
 
@@ -23,8 +24,7 @@ class NgramDrafter : public Drafter {
     for (std::size_t length = kLongestNgramMatch; length >= 1; --length) {
       const std::size_t begin = LatestOccurrence(tokens, {}, length);
       if (begin == 0) continue;
-      const std::size_t count =
-          std::min(tokens.size() - begin, static_cast<std::size_t>(context.lookahead));
+      const std::size_t count = std::min(tokens.size() - begin, Size(context.lookahead));
       for (std::size_t i = 0; i < count; ++i) context.proposal->Extend(tokens[begin + i]);
       context.proposal->source = ProposalSource::Of(DrafterId::kNgram);
       return;

@@ -17,8 +17,8 @@ constexpr std::size_t kShortFar = 2;  // Anywhere in the text a single token say
 
 // Whether the `length` tokens before `place` are those that the text ends with.
 bool MatchesEnd(std::span<const Token> tokens, std::size_t place, std::size_t length) {
-  return place >= length && std::equal(tokens.end() - static_cast<std::ptrdiff_t>(length),
-                                       tokens.end(), tokens.begin() + (place - length));
+  return place >= length &&
+         std::equal(tokens.end() - length, tokens.end(), tokens.begin() + (place - length));
 }
 
 }  // namespace

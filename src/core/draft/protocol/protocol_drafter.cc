@@ -62,7 +62,7 @@ bool AllowedTokens::Look(const TokenHistory& history, std::span<const Token> pat
 }
 
 bool AllowedTokens::Allows(Token token) const {
-  const auto at = static_cast<std::size_t>(token);
+  const std::size_t at = token;
   return (mask_[at / 64] >> (at % 64) & 1) != 0;
 }
 
@@ -202,7 +202,7 @@ class ProtocolDrafter : public Drafter {
         if (copied < 0) Copy(context, node, Continuation(context, node));
         break;
       }
-      text_.push_back(context.proposal->tokens[static_cast<std::size_t>(node - 1)]);
+      text_.push_back(context.proposal->tokens[node - 1]);
     }
     return says;
   }

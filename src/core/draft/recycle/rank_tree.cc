@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/draft/grow_proposal.h"
 #include "core/draft/recycle/top_tokens.h"
 
@@ -29,11 +30,10 @@ struct RankedNode {
 
 }  // namespace
 
-SuccessorMatrix::SuccessorMatrix(int vocabulary)
-    : rows_(static_cast<std::size_t>(vocabulary), kUnknown) {}
+SuccessorMatrix::SuccessorMatrix(int vocabulary) : rows_(vocabulary, kUnknown) {}
 
 void SuccessorMatrix::Learn(const VerifiedProposal& verified) {
-  const auto vocabulary = static_cast<std::int64_t>(rows_.size());
+  const std::int64_t vocabulary = rows_.size();
   const Proposal& proposal = *verified.proposal;
   const auto update = [&](int node) {
     const Token token = node == 0 ? verified.tokens.back() : proposal.tokens[node - 1];
@@ -50,7 +50,7 @@ void SuccessorMatrix::Learn(const VerifiedProposal& verified) {
 void SuccessorMatrix::Update(Token token, Logits row) {
   Row& successors = rows_[token];
   successors = kUnknown;
-  TopTokens(row, static_cast<int>(rows_.size()), successors);
+  TopTokens(row, Int(rows_.size()), successors);
 }
 
 void SuccessorMatrix::Clear() { std::ranges::fill(rows_, kUnknown); }
@@ -67,11 +67,11 @@ RankTree RankProductTree(int nodes) {
     }
   };
   add_children(0, 1.0);
-  while (static_cast<int>(tree.size()) < nodes) {
+  while (std::ssize(tree) < nodes) {
     const RankedNode best = queue.top();
     queue.pop();
     tree.push_back(best.node);
-    add_children(static_cast<int>(tree.size()), best.chance);
+    add_children(Int(tree.size()), best.chance);
   }
   return tree;
 }
@@ -83,7 +83,7 @@ RankTree HalvingTree(int nodes) {
   };
   RankTree tree;
   std::vector<Place> places = {{SuccessorMatrix::kRanks, 0}};
-  for (int parent = 0; static_cast<int>(tree.size()) < nodes; ++parent) {
+  for (int parent = 0; std::ssize(tree) < nodes; ++parent) {
     const Place above = places[parent];
     int breadth = above.depth == 1 ? above.breadth : above.breadth / 2;
     for (int rank = 0; rank < above.breadth; ++rank, breadth /= 2) {
@@ -91,7 +91,7 @@ RankTree HalvingTree(int nodes) {
       places.push_back({std::max(1, breadth), above.depth + 1});
     }
   }
-  tree.resize(static_cast<std::size_t>(nodes));
+  tree.resize(nodes);
   return tree;
 }
 

@@ -33,7 +33,7 @@ TEST(TopTokens, AreTheHighestWithAndWithoutMaxima) {
     expected.resize(std::min<std::size_t>(expected.size(), 8));
     for (const float* known : {static_cast<const float*>(nullptr), std::as_const(maxima).data()}) {
       std::vector<Token> best(8, -1);
-      best.resize(static_cast<std::size_t>(TopTokens({row.data(), known}, kManyTokens, best)));
+      best.resize(TopTokens({row.data(), known}, kManyTokens, best));
       EXPECT_EQ(best, expected);
     }
   }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/sampling/softmax.h"
 
 namespace foretoken {
@@ -19,18 +20,18 @@ class Highest {
   int count() const { return count_; }
   // What a value must exceed: so far -inf, or the lowest of those that there is room for.
   float threshold() const {
-    return count_ == static_cast<int>(best_.size()) ? values_[count_ - 1] : kMinusInfinity;
+    return count_ == std::ssize(best_) ? values_[count_ - 1] : kMinusInfinity;
   }
   void Offer(float value, int index) {
     if (!(value > threshold())) return;  // NaN is not, either.
-    int place = std::min(count_, static_cast<int>(best_.size()) - 1);
+    int place = std::min(count_, Int(best_.size()) - 1);
     for (; place > 0 && values_[place - 1] < value; --place) {
       values_[place] = values_[place - 1];
       best_[place] = best_[place - 1];
     }
     values_[place] = value;
     best_[place] = index;
-    count_ = std::min(count_ + 1, static_cast<int>(best_.size()));
+    count_ = std::min(count_ + 1, Int(best_.size()));
   }
 
  private:

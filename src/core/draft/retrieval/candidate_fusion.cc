@@ -46,7 +46,7 @@ void CandidateFusion::Fuse(std::span<const CandidateSource> sources, int most, P
     const auto i = std::min(scores_.size(), least.size() - 1);
     if (!least.empty() && best.probability < least[i]) return;
     // Where another source was first with the same token, its children go below the same node.
-    const CandidateSource& source = sources[static_cast<std::size_t>(best.source)];
+    const CandidateSource& source = sources[best.source];
     int node = proposal->ChildWith(best.parent, best.token);
     if (node == 0) {
       scores_.push_back({best.probability, source.kind});
@@ -58,7 +58,7 @@ void CandidateFusion::Fuse(std::span<const CandidateSource> sources, int most, P
     AppendChildren(source, best, best.probability * source.discount);
     while (ordered < queue_.size()) {
       ++ordered;
-      std::push_heap(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(ordered), Later);
+      std::push_heap(queue_.begin(), queue_.begin() + ordered, Later);
     }
   }
 }

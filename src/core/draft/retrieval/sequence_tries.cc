@@ -17,7 +17,7 @@ const InputTrie& SequenceTries::Follow(SequenceId sequence, std::span<const Toke
       spare_.pop_back();
     }
     // Earlier tokens would leave the window again.
-    const auto window = static_cast<std::size_t>(followed.trie->window());
+    const std::size_t window = followed.trie->window();
     followed.tokens = tokens.size() - std::min(tokens.size(), window);
   }
   FT_CHECK(followed.tokens <= tokens.size(), "a sequence has become shorter");

@@ -13,9 +13,9 @@ void TrackRecord::KeepWorthwhile(std::span<const CandidateScore> scores,
   double best_gain = 0;
   proposal->KeepIf([&](int node, int parent) {
     depth[node] = static_cast<std::int8_t>(depth[parent] + 1);
-    const double chance = Chance(scores[static_cast<std::size_t>(node) - 1]);
+    const double chance = Chance(scores[node - 1]);
     if (kept == max_nodes || depth[node] > max_depth || chance < least) return false;
-    gain += chance - prices[std::min(static_cast<std::size_t>(kept), prices.size() - 1)];
+    gain += chance - prices[std::min(Size(kept), prices.size() - 1)];
     ++kept;
     if (gain >= best_gain) {
       best = kept;
@@ -34,8 +34,8 @@ void Forecast::Make(std::size_t position, const Proposal& proposal,
   proposal_ = proposal;
   scores_.clear();
   for (int i = 0; i < proposal.size(); ++i) {
-    scores_.push_back(scores[static_cast<std::size_t>(i)]);
-    depth_ = std::max(depth_, static_cast<std::size_t>(proposal.Depth(i + 1)));
+    scores_.push_back(scores[i]);
+    depth_ = std::max(depth_, Size(proposal.Depth(i + 1)));
   }
 }
 
@@ -43,10 +43,9 @@ void Forecast::Settle(std::span<const Token> tokens, TrackRecord* record) {
   if (!pending() || tokens.size() < position_ + depth_) return;
   std::array<bool, kMaxProposal + 1> came_true{true};
   for (int i = 0; i < proposal_.size(); ++i) {
-    const auto node = static_cast<std::size_t>(i) + 1;
-    const auto place = position_ + static_cast<std::size_t>(proposal_.Depth(i + 1)) - 1;
-    came_true[node] = came_true[static_cast<std::size_t>(proposal_.parents[i])] &&
-                      tokens[place] == proposal_.tokens[i];
+    const auto node = Size(i) + 1;
+    const auto place = position_ + proposal_.Depth(i + 1) - 1;
+    came_true[node] = came_true[proposal_.parents[i]] && tokens[place] == proposal_.tokens[i];
     record->Add(scores_[i], came_true[node]);
   }
   scores_.clear();

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "base/static_vector.h"
 #include "core/draft/retrieval/candidate_fusion.h"
 #include "core/speculation/proposal.h"
@@ -40,10 +41,10 @@ class ScoreTallies {
   static std::size_t BinOf(int kind, double score) {
     FT_CHECK(kind >= 0 && kind < kKinds, "kind {}", kind);
     const double halvings = -2 * std::log2(std::clamp(score, 1e-9, 1.0));
-    return static_cast<std::size_t>(kind * kBins + std::min(static_cast<int>(halvings), kBins - 1));
+    return kind * kBins + std::min(static_cast<int>(halvings), kBins - 1);
   }
 
-  std::array<Tally, static_cast<std::size_t>(kKinds* kBins)> tallies_{};
+  std::array<Tally, Size(kKinds* kBins)> tallies_{};
 };
 
 /// How often candidates of a pseudo-probability came true, apart for each kind of source. Where

@@ -272,7 +272,7 @@ TEST(TextStage, SaysWhatGoesOnOfItsTree) {
                          .lookahead = 2,
                          .max_nodes = 2,
                          .proposal = &chain};
-    const int count = static_cast<int>(drafted.size());
+    const int count = drafted.size();
     stage.ProposeBehind(std::span(&context, 1), std::span(&count, 1));
     return std::vector<Token>(chain.tokens.begin(), chain.tokens.end());
   };

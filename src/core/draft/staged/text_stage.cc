@@ -22,9 +22,7 @@ int NodeBehind(const Proposal& proposal, std::span<const Token> path) {
 }  // namespace
 
 TextStage::TextStage(std::unique_ptr<Drafter> drafter, bool keeps_nothing, int max_sequences)
-    : drafter_(std::move(drafter)),
-      keeps_nothing_(keeps_nothing),
-      said_(static_cast<std::size_t>(max_sequences)) {}
+    : drafter_(std::move(drafter)), keeps_nothing_(keeps_nothing), said_(max_sequences) {}
 
 TextStage::Said& TextStage::SaidOf(SequenceId sequence) {
   Said* unused = nullptr;
@@ -54,7 +52,7 @@ void TextStage::ProposeBehind(std::span<DraftContext> contexts, std::span<const 
 
 void TextStage::Propose(DraftContext* context, int drafted) {
   const std::span<const Token> tokens = context->tokens;
-  const std::size_t committed = tokens.size() - static_cast<std::size_t>(drafted);
+  const std::size_t committed = tokens.size() - drafted;
   Proposal* const chain = context->proposal;
   chain->Clear();
   Said& said = SaidOf(context->sequence);

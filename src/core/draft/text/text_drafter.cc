@@ -72,7 +72,7 @@ void TextDrafter::Ask(const DraftContext& context, Slot* slot) {
 void TextDrafter::Translate(const DraftContext& context, const Slot& slot) {
   Proposal& proposal = *context.proposal;
   proposal.Clear();
-  const auto most = static_cast<std::size_t>(std::min(context.lookahead, context.max_nodes));
+  const std::size_t most = std::min(context.lookahead, context.max_nodes);
   const std::vector<Token> tokens = slot.text->TargetTokensOf(context.tokens, slot.drafted.tokens);
   for (const Token token : std::span(tokens).first(std::min(most, tokens.size()))) {
     if (token < 0 || token >= vocabulary_) break;

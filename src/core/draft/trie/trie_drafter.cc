@@ -34,7 +34,7 @@ void TrieDrafter::Propose(const InputTrie& input, const DraftContext& context) {
     sources_.clear();
     // At equal frequency the sequence's own continuations come first.
     sources_.push_back({&input.tree(), own, 1.0, 1.0});
-    const auto suffix = context.tokens.last(static_cast<std::size_t>(match));
+    const auto suffix = context.tokens.last(match);
     const std::uint32_t other = Find(ended, suffix);
     if (other != 0) sources_.push_back({&ended, other, 1.0, 1.0});
     fusion_.Fuse(sources_, context.lookahead, context.proposal);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 
 namespace foretoken {
@@ -44,7 +45,7 @@ bool IsOneOfManyAlike(const Round& round) {
   const bool plain = std::ranges::all_of(round.pass, [](const Sequence* sequence) {
     return !sequence->plan.mode.drafts() && sequence->verifies;
   });
-  const auto sequences = static_cast<std::int64_t>(round.pass.size());
+  const std::int64_t sequences = round.pass.size();
   return plain && round.pass_ns <= kShortPassNs + sequences * kShortPassNsPerSequence;
 }
 
@@ -101,14 +102,14 @@ void AutoPlanning::ProposeShadow(const RunningSet& running, Drafters* drafters) 
   }
   sequence->shadow_position = sequence->tokens.size();
   const std::int64_t start = NowNs();
-  drafters->ProposeShadow(*shadow_drafter_, static_cast<int>(running.size()), sequence);
+  drafters->ProposeShadow(*shadow_drafter_, Int(running.size()), sequence);
   planner_.ObserveAsking(*shadow_drafter_, Microseconds(NowNs() - start));
 }
 
 void AutoPlanning::TellShadow(Logits logits, const Sequence& sequence, const RunningSet& running,
                               Drafters* drafters) const {
   if (rounds_ % kRoundsBetweenTold != 0 || !MayShadow(sequence)) return;
-  const std::size_t turn = rounds_ / kRoundsBetweenTold + static_cast<std::size_t>(sequence.id);
+  const std::size_t turn = rounds_ / kRoundsBetweenTold + Size(sequence.id);
   if (turn % running.size() == 0) drafters->ObserveBy(*shadow_drafter_, logits, sequence);
 }
 
@@ -133,7 +134,7 @@ void AutoPlanning::Consult(const Round& round, const RunningSet& running) {
 
 // From a round that stands for `rounds` like it.
 void AutoPlanning::Learn(const Round& round, int rounds) {
-  PassObservation pass{.sequences = static_cast<int>(round.pass.size()),
+  PassObservation pass{.sequences = Int(round.pass.size()),
                        .rows = round.rows,
                        .pass_us = Microseconds(round.pass_ns),
                        .wait_us = Microseconds(round.wait_ns),
@@ -150,7 +151,7 @@ void AutoPlanning::Learn(const Round& round, int rounds) {
     pass.context += static_cast<double>(sequence->tokens.size()) / pass.sequences;
     pass.draft_busy = pass.draft_busy || sequence->opened;
     if (!sequence->verifies) continue;
-    pass.tokens += static_cast<int>(sequence->emitted.size());
+    pass.tokens += sequence->emitted.size();
     if (pass.mode != sequence->plan.mode) pass.mode.reset();
     if (sequence->estimate.has_value()) {
       ++planned;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 #include "core/draft/registry.h"
 #include "core/draft/retrieval/speculation_length.h"
@@ -99,7 +100,7 @@ void RetrievalBudget::ObserveAsking(std::int64_t ns, std::size_t sequences) {
 
 double RetrievalBudget::WorthOf(const Sequence& sequence) const {
   double tokens = sequence.accepted;
-  const auto rows = std::min(static_cast<std::size_t>(sequence.verified.size()), prices_.size());
+  const auto rows = std::min(Size(sequence.verified.size()), prices_.size());
   for (std::size_t i = 0; i < rows; ++i) tokens -= prices_[i];
   return tokens;
 }
@@ -110,7 +111,7 @@ void RetrievalBudget::ObserveRound(const Round& round) {
     if (asked_ && priced && sequence->verifies) worth_.ObserveAnswer(WorthOf(*sequence));
   }
   if (round.prefills || round.gap_ns < 0 || round.disturbed) return;
-  const auto sequences = static_cast<int>(round.pass.size());
+  const int sequences = round.pass.size();
   const int tokens = EmittedTokens(round);
   worth_.ObserveRound(sequences, tokens, Microseconds(round.all_ns));
   if (!row_price_.has_value()) return;
@@ -142,7 +143,7 @@ Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, const Tap
     has_[id] = before_[id] != nullptr;
     if (info.fallback && on_miss_[id] == nullptr) on_miss_[id] = MakeDrafter(id, made_of);
   }
-  contexts_.reserve(static_cast<std::size_t>(max_batch));
+  contexts_.reserve(max_batch);
 }
 
 void Drafters::Propose(const RunningSet& running) {
@@ -160,7 +161,7 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
     if (!mode.before() || mode.drafter != drafter || sequence->uncomputed() != 1) continue;
     if (sequence->awaits_mask) continue;  // It sits the round out.
     if (sequence->alone) continue;        // A draft might write keys beside its own, too.
-    const auto batch = static_cast<int>(running.size());
+    const int batch = running.size();
     contexts_.push_back(ContextFor(drafter, batch, sequence.get()));
     // Drafters that are made of others may have draft models among them.
     const bool drafts = IsDraftModel(drafter) || InfoOf(drafter).needs == DrafterNeeds::kDrafters;
@@ -222,7 +223,7 @@ void Drafters::ObserveBy(DrafterId drafter, Logits logits, const Sequence& seque
 void Drafters::ProposeOnMiss(const RunningSet& running, Sequence* sequence) {
   const Fallback fallback = sequence->plan.fallback;
   if (fallback.kind != Fallback::Kind::kDrafter) return;
-  const auto batch = static_cast<int>(running.size());
+  const int batch = running.size();
   DraftContext context = ContextFor(fallback.drafter, batch, sequence);
   if (fallback == Fallback::kRetrieval) {
     const int nodes = budget_.RetrievedNodes(sequence->plan, batch);

@@ -36,15 +36,15 @@ void Emitter::ScorePrompt(Logits logits, Sequence* sequence) {
   if (sequence->request.stop.max_tokens == 0) sequence->stats.first_token_ns = NowNs();
   const std::span<const Token> tokens(sequence->tokens);
   sequence->request.listener->OnPrompt(
-      sequence->id, {.tokens = tokens.first(static_cast<std::size_t>(sequence->prompt_tokens)),
-                     .logprobs = sequence->prompt_logprobs});
+      sequence->id,
+      {.tokens = tokens.first(sequence->prompt_tokens), .logprobs = sequence->prompt_logprobs});
   sequence->prompt_logprobs = {};
 }
 
 void Emitter::PoolPrompt(const float* states, Sequence* sequence) const {
   if (sequence->states == 0) return;
   std::vector<double>& sum = sequence->state_sum;
-  sum.resize(static_cast<std::size_t>(hidden_));
+  sum.resize(hidden_);
   const float* row = states + std::int64_t{sequence->first_state} * hidden_;
   for (int r = 0; r < sequence->states; ++r, row += hidden_) {
     for (int i = 0; i < hidden_; ++i) sum[i] += row[i];

@@ -30,7 +30,7 @@ struct Round {
 /// Tokens that all sequences of the round emitted.
 inline int EmittedTokens(const Round& round) {
   int tokens = 0;
-  for (const Sequence* sequence : round.pass) tokens += static_cast<int>(sequence->emitted.size());
+  for (const Sequence* sequence : round.pass) tokens += sequence->emitted.size();
   return tokens;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 
 namespace foretoken {
@@ -119,7 +120,7 @@ void SpeculationAhead::SendRetrieved(const Round& round, const RunningSet& runni
   };
   for (Sequence* sequence : round.pass) sequence->asked_for_cache = false;
   if (std::ranges::none_of(round.pass, has_datastore) || !worth_.AskNow()) return;
-  const auto batch = static_cast<int>(running.size());
+  const int batch = running.size();
   for (Sequence* sequence : round.pass) {
     if (!has_datastore(sequence)) continue;
     const std::int64_t start = NowNs();
@@ -182,8 +183,7 @@ void SpeculationAhead::Dispatch(Sequence* sequence, bool wants_jit) {
 
 void SpeculationAhead::ObserveRound(const Round& round) {
   if (round.prefills || round.gap_ns < 0 || round.disturbed) return;
-  worth_.ObserveRound(static_cast<int>(round.pass.size()), EmittedTokens(round),
-                      Microseconds(round.all_ns));
+  worth_.ObserveRound(Int(round.pass.size()), EmittedTokens(round), Microseconds(round.all_ns));
 }
 
 }  // namespace foretoken

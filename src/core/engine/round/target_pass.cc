@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
@@ -85,7 +87,7 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
     AppendRows(sequence.get(), batch, &wanted);
     round->pass.push_back(sequence.get());
   }
-  round->rows = static_cast<int>(batch->rows.size());
+  round->rows = Int(batch->rows.size());
   return !round->pass.empty();
 }
 
@@ -94,17 +96,17 @@ TargetPass::TargetPass(Model* target, const KvCache& kv, const TapShape& taps, i
     : target_(target),
       kv_(AllocateKv(target->KvShapeFor(0, taps), kv, &target->backend())),
       prefill_chunk_(prefill_chunk) {
-  batch_.block_tables.reserve(static_cast<std::size_t>(max_batch));
+  batch_.block_tables.reserve(max_batch);
 }
 
 bool TargetPass::Plan(const RetrievalBudget& budget, Scheduler* scheduler, Round* round) {
   // How many rows a pass has depends on what the drafts have proposed, under SSD on how fast they
   // were: room for the most that the plans allow comes at once.
-  const auto batch = static_cast<int>(scheduler->running().size());
+  const int batch = scheduler->running().size();
   std::size_t rows = 0;
   std::size_t tails = 0;
   for (const auto& sequence : scheduler->running()) {
-    const auto nodes = static_cast<std::size_t>(budget.MostNodes(sequence->plan, batch));
+    const std::size_t nodes = budget.MostNodes(sequence->plan, batch);
     rows += 1 + nodes;
     tails += nodes * (nodes + 1) / 2;  // At most i nodes are on the path to node i.
   }

@@ -10,7 +10,7 @@ namespace foretoken {
 namespace {
 
 std::unique_ptr<Sequence> WaitingPrompt(SequenceId id, int prompt_tokens) {
-  std::vector<Token> prompt(static_cast<std::size_t>(prompt_tokens));
+  std::vector<Token> prompt(prompt_tokens);
   for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<Token>((id + i) % 16);
   return std::make_unique<Sequence>(id, Request{.prompt = prompt, .stop = {.max_tokens = 64}},
                                     SpeculationPlan{}, 16, 256, std::vector<Token>{}, nullptr);

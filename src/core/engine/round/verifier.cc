@@ -116,9 +116,9 @@ Token Verifier::FollowAnswer(Logits logits, int node, Token choice, const Sequen
   if (next >= sequence.scripted.size()) return choice;
   const Token token = sequence.scripted[next];
   if (token == choice) return choice;
-  const std::span row(logits.Row(node, vocabulary_).values, static_cast<std::size_t>(vocabulary_));
+  const std::span row(logits.Row(node, vocabulary_).values, vocabulary_);
   raised_.assign(row.begin(), row.end());
-  raised_[static_cast<std::size_t>(token)] = std::ranges::max(row) + kFarAbove;
+  raised_[token] = std::ranges::max(row) + kFarAbove;
   return Choose(raised_.data(), /*node=*/0, sequence);
 }
 
@@ -139,7 +139,7 @@ int Verifier::MostApprovedChild(int node, std::span<const float> p,
   const Proposal& proposal = sequence.proposal;
   const TapRows states{judge_.kept, &sequence.kv, judge_.final_state};
   return BestChild(proposal, node, [&](int child) {
-    const float possible = p[static_cast<std::size_t>(proposal.tokens[child - 1])];
+    const float possible = p[proposal.tokens[child - 1]];
     if (!(possible >= kLeastPossible)) return 0.0;
     // What is kept of a node lies where its keys do, so many slots behind the root (KvTree).
     const double approval = judge_.head->Approval(states.At(sequence.root() + child));
@@ -192,7 +192,7 @@ void CommitOutcome(KvMemory memory, Sequence* sequence) {
   const Proposal& proposal = sequence->proposal;
   const std::int32_t root = sequence->root();
   const auto path = PathTo(proposal, sequence->outcome.node);
-  const int accepted = static_cast<int>(path.size());
+  const int accepted = path.size();
   RequestStats& stats = sequence->stats;
   ++stats.rounds;
   stats.proposed += proposal.size();
@@ -206,7 +206,7 @@ void CommitOutcome(KvMemory memory, Sequence* sequence) {
   const int committed = sequence->Commit(sequence->emitted);
   sequence->emitted.resize(committed);
   for (const int at : sequence->lossy) stats.lossy += at < committed ? 1 : 0;
-  const auto kept = static_cast<std::size_t>(std::min(committed, accepted));
+  const std::size_t kept = std::min(committed, accepted);
   CommitPath(root, std::span(path.begin(), kept), memory, &sequence->kv);
   sequence->proposal.Clear();
 }

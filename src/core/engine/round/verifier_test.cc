@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "base/numbers/integers.h"
 #include "core/backend/testing/reference_backend.h"
 #include "core/engine/round/mask_work.h"
 #include "core/engine/sequence_testing.h"
@@ -19,7 +20,7 @@ constexpr int kVerifierVocabulary = 16;
 std::vector<float> LogitsOf(std::vector<Token> choices) {
   std::vector<float> logits(choices.size() * kVerifierVocabulary);
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    logits[i * kVerifierVocabulary + static_cast<std::size_t>(choices[i])] = 1;
+    logits[i * kVerifierVocabulary + Size(choices[i])] = 1;
   }
   return logits;
 }
@@ -69,9 +70,9 @@ TEST_F(VerifierTest, EndsThePathBeforeLogitsThatAreNotFinite) {
           verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence.get());
           EXPECT_TRUE(sequence->not_finite);
           EXPECT_EQ(sequence->outcome, (Outcome{.node = row, .bonus = -1}));
-          EXPECT_EQ(sequence->emitted.size(), static_cast<std::size_t>(row));
+          EXPECT_EQ(sequence->emitted.size(), Size(row));
           CommitOutcome({backend_.get(), &kv_}, sequence.get());
-          EXPECT_EQ(sequence->tokens.size(), 3U + static_cast<std::size_t>(row));
+          EXPECT_EQ(sequence->tokens.size(), 3U + Size(row));
           EXPECT_EQ(sequence->kv.committed, 3 + row);
           EXPECT_FALSE(sequence->finish.has_value());
         }

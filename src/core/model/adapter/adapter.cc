@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "base/numbers/sha256.h"
 #include "base/text/parse_number.h"
 #include "base/text/printable.h"
@@ -92,7 +93,7 @@ std::optional<LayerName> SplitName(std::string_view name) {
 }
 
 std::vector<float> Floats(const TensorView& view) {
-  std::vector<float> values(static_cast<std::size_t>(view.elements()));
+  std::vector<float> values(view.elements());
   LoadElements(view, 0, view.elements(), values.data());
   return values;
 }
@@ -110,7 +111,7 @@ class Builder {
     if (split->layer >= config_.layer_count()) {
       return Refuse(factors, fmt::format("but the model has {} layers", config_.layer_count()));
     }
-    const LayerSpec& layer = config_.layers[static_cast<std::size_t>(split->layer)];
+    const LayerSpec& layer = config_.layers[split->layer];
     const std::vector<AdaptedPart> parts = PartsOf(layer, config_.hidden);
     const auto part = std::ranges::find(parts, split->part, &AdaptedPart::name);
     if (part == parts.end()) {
@@ -125,9 +126,7 @@ class Builder {
                                          "{}: the adapter is of another model",
                                          inputs, outputs, size.inputs, part->outputs));
     }
-    LowRank& sum =
-        adapter_
-            .layers[static_cast<std::size_t>(split->layer)][static_cast<std::size_t>(part->matrix)];
+    LowRank& sum = adapter_.layers[split->layer][static_cast<std::size_t>(part->matrix)];
     Join(*part, Floats(factors.down), UpOf(factors, *part, layer.attention), size.outputs, &sum);
     return {};
   }
@@ -178,18 +177,15 @@ class Builder {
   // Puts the factors of one part beside those that `sum` has.
   static void Join(const AdaptedPart& part, const std::vector<float>& down,
                    const std::vector<float>& up, std::int64_t outputs, LowRank* sum) {
-    const auto own = static_cast<std::int64_t>(up.size()) / part.outputs;
+    const auto own = std::ssize(up) / part.outputs;
     const std::int64_t before = sum->rank;
     const std::int64_t rank = before + own;
-    std::vector<float> joined(static_cast<std::size_t>(outputs * rank));
+    std::vector<float> joined(Size(outputs * rank));
     for (std::int64_t row = 0; row < outputs; ++row) {
-      if (before > 0)
-        std::copy_n(&sum->up[static_cast<std::size_t>(row * before)], before,
-                    &joined[static_cast<std::size_t>(row * rank)]);
+      if (before > 0) std::copy_n(&sum->up[Size(row * before)], before, &joined[Size(row * rank)]);
       const std::int64_t mine = row - part.begin;
       if (mine < 0 || mine >= part.outputs) continue;
-      std::copy_n(&up[static_cast<std::size_t>(mine * own)], own,
-                  &joined[static_cast<std::size_t>(row * rank + before)]);
+      std::copy_n(&up[Size(mine * own)], own, &joined[row * rank + before]);
     }
     sum->rank = static_cast<int>(rank);
     sum->up = std::move(joined);

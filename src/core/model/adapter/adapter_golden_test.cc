@@ -65,7 +65,7 @@ TEST_P(AdapterGoldenTest, LogitsAndGreedyTokensAgree) {
     const auto model = LoadAdapted(golden.at("model"), {folder}, backend.get());
     ASSERT_NE(model, nullptr);
     const std::size_t vocabulary = last.size();
-    const int length = static_cast<int>(prompt.size() + greedy.size());
+    const int length = prompt.size() + greedy.size();
     SequenceRunner runner(model.get(), length, {.index = 0});
     const float* logits = runner.Append(prompt) + (prompt.size() - 1) * vocabulary;
     EXPECT_LT(Apart({logits, vocabulary}, last), kGoldenTolerance) << each.name;
@@ -117,7 +117,7 @@ TEST(AdapterBatchTest, RowsOfAllAdaptersHaveTheBitsThatTheyHaveAlone) {
         LoadAdapted("llama", {adapters / "llama", adapters / "llama-patterns"}, backend.get());
     ASSERT_NE(model, nullptr);
     const auto plain = LoadAdapted("llama", {}, backend.get());
-    const auto vocabulary = static_cast<std::size_t>(model->config().vocabulary);
+    const std::size_t vocabulary = model->config().vocabulary;
     KvStore kv = backend->AllocateKv(model->KvShapeFor(std::ssize(uses)));
     ForwardBatch batch;
     std::vector<std::int32_t> blocks;

@@ -4,24 +4,23 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
 
 TensorView ViewOf(const std::vector<float>& values, std::int64_t outputs) {
   return {WeightFormat::kF32,
-          {outputs, static_cast<std::int64_t>(values.size()) / outputs},
+          {outputs, std::ssize(values) / outputs},
           reinterpret_cast<const std::byte*>(values.data())};
 }
 
-std::int64_t OutputsOfSum(const LowRank& sum) {
-  return static_cast<std::int64_t>(sum.up.size()) / sum.rank;
-}
+std::int64_t OutputsOfSum(const LowRank& sum) { return std::ssize(sum.up) / sum.rank; }
 
 }  // namespace
 
 AdapterSet::AdapterSet(std::span<const Adapter> adapters, Backend* backend)
-    : count_(static_cast<int>(adapters.size())), layout_(backend->layout()) {
+    : count_(Int(adapters.size())), layout_(backend->layout()) {
   FT_CHECK(!adapters.empty());
   layers_.resize(adapters[0].layers.size());
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
@@ -50,13 +49,13 @@ AdaptedProduct AdapterSet::Pack(std::span<const Adapter> adapters, std::size_t l
     const auto up_of = [&](std::size_t i) {
       return std::array{ViewOf(sum_of(i).up, OutputsOfSum(sum_of(i)))};
     };
-    const int size = static_cast<int>(members.size());
+    const int size = members.size();
     FactorStack stack{backend->MakeStack(down_of(0), size), backend->MakeStack(up_of(0), size)};
     for (int i = 0; i < size; ++i) {
-      const auto member = static_cast<std::size_t>(i);
+      const std::size_t member = i;
       backend->PackInto(down_of(member), i, &stack.down);
       backend->PackInto(up_of(member), i, &stack.up);
-      product.places[members[member]] = {static_cast<int>(product.stacks.size()), i};
+      product.places[members[member]] = {Int(product.stacks.size()), i};
     }
     widest_rank_ = std::max(widest_rank_, rank);
     widest_outputs_ = std::max(widest_outputs_, stack.up.outputs);

@@ -40,7 +40,7 @@ class AdapterSet {
   /// Names how they were packed (Backend::layout).
   std::string_view layout() const { return layout_; }
   const AdaptedProduct& Of(int layer, AdaptedMatrix matrix) const {
-    return layers_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(matrix)];
+    return layers_[layer][static_cast<std::size_t>(matrix)];
   }
   /// The largest numbers of any factors.
   int widest_rank() const { return widest_rank_; }

@@ -133,9 +133,8 @@ TEST(AdapterTest, ConfigurationsOfMoreThanFactorsAreRefused) {
 TEST(AdapterTest, TensorsThatTheModelDoesNotHaveAreRefused) {
   const auto refused = [](const std::string& module, std::int64_t inputs, std::int64_t outputs) {
     PeftFiles files;
-    files.AddPair("base_model.model." + module,
-                  std::vector<float>(static_cast<std::size_t>(inputs)),
-                  std::vector<float>(static_cast<std::size_t>(outputs)));
+    files.AddPair("base_model.model." + module, std::vector<float>(inputs),
+                  std::vector<float>(outputs));
     return AdapterError(files.Read());
   };
   EXPECT_THAT(refused("model.layers.0.mlp.up_proj", 4, 6), "none");

@@ -118,7 +118,7 @@ std::int64_t ModelConfig::parameters() const {
 
 int RotatedDims(const ModelConfig& config, const AttentionSpec& attention) {
   if (attention.rope < 0) return attention.head_dim;
-  return config.ropes[static_cast<std::size_t>(attention.rope)].dims;
+  return config.ropes[attention.rope].dims;
 }
 
 ModelConfig LlamaConfig(const LlamaSizes& sizes) {
@@ -137,7 +137,7 @@ ModelConfig LlamaConfig(const LlamaSizes& sizes) {
   layer.attention.head_dim = sizes.head_dim;
   layer.attention.scale = 1 / std::sqrt(static_cast<double>(sizes.head_dim));
   layer.mlp.intermediate = sizes.intermediate;
-  config.layers.assign(static_cast<std::size_t>(sizes.layers), layer);
+  config.layers.assign(sizes.layers, layer);
   return config;
 }
 

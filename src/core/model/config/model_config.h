@@ -206,7 +206,7 @@ struct FeatureSpec {
   /// Whether heads make logits, each with a matrix of its own in place of the lm head.
   bool has_heads() const { return join == Join::kHeads || sequential(); }
   /// Numbers that the target keeps of a position.
-  int tap_width() const { return static_cast<int>(points.size()) * tapped; }
+  int tap_width() const { return std::ssize(points) * tapped; }
   bool operator==(const FeatureSpec&) const = default;
 };
 
@@ -278,7 +278,7 @@ struct ModelConfig {
   Token bos = -1;
   std::vector<Token> eos;  ///< From generation_config.json where present, else config.json.
 
-  int layer_count() const { return static_cast<int>(layers.size()); }
+  int layer_count() const { return layers.size(); }
   int embeddings() const { return std::max(embedded, vocabulary); }
   /// The attention of the first layer that has any: what is said of a model whose layers may
   /// differ. One of nothing where there are no layers.

@@ -23,7 +23,7 @@ double AsFile(double number) { return double{static_cast<float>(number)}; }
 
 std::vector<double> ReadFactors(ConfigFields& rope, const char* name, int dims) {
   const Json* list = rope.Find(name);
-  const auto wanted = static_cast<std::size_t>(dims / 2);
+  const std::size_t wanted = dims / 2;
   std::vector<double> factors;
   bool good = list != nullptr && list->is_array() && list->size() == wanted;
   for (std::size_t i = 0; good && i < wanted; ++i) {
@@ -65,7 +65,7 @@ void ReadYarn(ConfigFields& rope, RopeScaling* scaling) {
 void ReadLongrope(ConfigFields& rope, const Context& context, RopeSpec* spec) {
   RopeScaling* scaling = &spec->scaling;
   const int dims = spec->dims;
-  const auto original = static_cast<int>(scaling->original_positions);
+  const int original = scaling->original_positions;
   const bool longer = context.used > original;
   const auto of_short = ReadFactors(rope, "short_factor", dims);
   const auto of_long = ReadFactors(rope, "long_factor", dims);

@@ -15,7 +15,7 @@ namespace {
 bool TakeNumber(std::string_view* text, int* number) {
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
   if (error != std::errc() || text->front() == '-') return false;
-  text->remove_prefix(static_cast<std::size_t>(end - text->data()));
+  text->remove_prefix(end - text->data());
   return true;
 }
 
@@ -68,7 +68,7 @@ bool IsWhole(const ModelConfig& config) {
 }
 
 int SkippedSublayers::count() const {
-  return static_cast<int>(std::ranges::count(mixers, true) + std::ranges::count(mlps, true));
+  return std::ranges::count(mixers, true) + std::ranges::count(mlps, true);
 }
 
 std::string SkippedSublayers::ToText() const {
@@ -112,7 +112,7 @@ Result<ModelConfig> Without(const SkippedSublayers& skipped, const ModelConfig& 
   }
   for (std::size_t i = 0; i < part.layers.size(); ++i) {
     const int read = part.layers[i].attention.kv_from;
-    if (read < 0 || HasMixer(part.layers[static_cast<std::size_t>(read)])) continue;
+    if (read < 0 || HasMixer(part.layers[read])) continue;
     return Invalid("attention of layer {} cannot be left out: layer {} reads its keys and values",
                    read, i);
   }

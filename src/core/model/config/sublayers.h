@@ -25,10 +25,9 @@ struct SkippedSublayers {
   std::vector<bool> mlps;    ///< [layers]
 
   /// None of a model of so many layers.
-  explicit SkippedSublayers(int layers)
-      : mixers(static_cast<std::size_t>(layers)), mlps(static_cast<std::size_t>(layers)) {}
+  explicit SkippedSublayers(int layers) : mixers(layers), mlps(layers) {}
 
-  int layers() const { return static_cast<int>(mixers.size()); }
+  int layers() const { return mixers.size(); }
   int count() const;
   /// As ParseSkippedSublayers reads it, in one spelling: "a3,a5-a8,m3".
   std::string ToText() const;

@@ -1,3 +1,4 @@
+#include "base/numbers/integers.h"
 #include "core/model/decoder/mixers.h"
 
 #include <algorithm>
@@ -11,9 +12,9 @@ void AdapterMixer::GrowTo(std::size_t rows) {
   if (adapters_ == nullptr) return;
   rows_.reserve(rows);
   groups_.reserve(rows);
-  GrowFloats(inputs_, rows * static_cast<std::size_t>(adapters_->widest_inputs()));
-  GrowFloats(reduced_, rows * static_cast<std::size_t>(adapters_->widest_rank()));
-  GrowFloats(made_, rows * static_cast<std::size_t>(adapters_->widest_outputs()));
+  GrowFloats(inputs_, rows * adapters_->widest_inputs());
+  GrowFloats(reduced_, rows * adapters_->widest_rank());
+  GrowFloats(made_, rows * adapters_->widest_outputs());
 }
 
 void AdapterMixer::Begin(std::span<const ForwardRow> rows) {
@@ -22,7 +23,7 @@ void AdapterMixer::Begin(std::span<const ForwardRow> rows) {
     const AdapterUse& use = rows[row].adapter;
     if (use.index < 0) continue;
     FT_CHECK(adapters_ != nullptr && use.index < adapters_->count(), "adapter {}", use.index);
-    rows_.push_back({use, static_cast<int>(row)});
+    rows_.push_back({use, Int(row)});
   }
   // Rows of one sequence are adjacent and have one adapter, so that most passes are in order.
   const auto before = [](const Adapted& a, const Adapted& b) {
@@ -35,9 +36,7 @@ void AdapterMixer::Add(int layer, AdaptedMatrix matrix, const float* x, float* y
                        Backend* backend) {
   if (rows_.empty()) return;
   const AdaptedProduct& product = adapters_->Of(layer, matrix);
-  const auto place_of = [&product](const Adapted& row) {
-    return product.places[static_cast<std::size_t>(row.use.index)];
-  };
+  const auto place_of = [&product](const Adapted& row) { return product.places[row.use.index]; };
   const std::span<const Adapted> rows(rows_);
   for (std::size_t begin = 0; begin < rows.size();) {
     // Rows of neighbouring adapters whose factors are in one stack.
@@ -46,13 +45,12 @@ void AdapterMixer::Add(int layer, AdaptedMatrix matrix, const float* x, float* y
     std::size_t end = begin;
     for (; end < rows.size() && place_of(rows[end]).stack == stack; ++end) {
       const int index = place_of(rows[end]).index;
-      const int at = static_cast<int>(end - begin);
+      const int at = end - begin;
       if (groups_.empty() || groups_.back().matrix != index) groups_.push_back({index, at, at});
       groups_.back().end = at + 1;
     }
     if (stack >= 0) {
-      AddStack(product.stacks[static_cast<std::size_t>(stack)], rows.subspan(begin, end - begin), x,
-               y, backend);
+      AddStack(product.stacks[stack], rows.subspan(begin, end - begin), x, y, backend);
     }
     begin = end;
   }
@@ -74,13 +72,13 @@ void AdapterMixer::AddStack(const FactorStack& stack, std::span<const Adapted> r
   float* const reduced = reduced_.as<float>();
   backend->MatMulGroups(stack.down, groups_, nullptr, from, reduced);
   for (std::ptrdiff_t i = 0; i < std::ssize(rows); ++i) {
-    const float scale = rows[static_cast<std::size_t>(i)].use.scale;
+    const float scale = rows[i].use.scale;
     if (scale != 1) backend->Scale(scale, rank, reduced + i * rank);
   }
   float* const made = made_.as<float>();
   backend->MatMulGroups(stack.up, groups_, nullptr, reduced, made);
   for (std::ptrdiff_t i = 0; i < std::ssize(rows); ++i) {
-    backend->Add(made + i * outputs, outputs, y + rows[static_cast<std::size_t>(i)].row * outputs);
+    backend->Add(made + i * outputs, outputs, y + rows[i].row * outputs);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "core/weights/arrange/rotated_rows.h"
 #include "core/weights/check_finite.h"
 
@@ -23,7 +24,7 @@ std::string NameOfExpert(const Part& part, int expert) {
 
 TensorView PartOfStack(const TensorView& stacked, int index) {
   TensorView part{stacked.format, {stacked.shape[1], stacked.shape[2]}, nullptr};
-  part.data = stacked.data + static_cast<std::size_t>(index) * part.bytes();
+  part.data = stacked.data + Size(index) * part.bytes();
   return part;
 }
 
@@ -38,7 +39,7 @@ void CheckpointSource::ReportTo(const LoadProgress& progress, std::size_t all) {
 Result<Buffer> CheckpointSource::Vector(const std::string& name, std::int64_t width, float more) {
   FT_RETURN_IF_ERROR(Find(name, {width}));
   if (backend_ == nullptr) return Buffer();
-  Buffer numbers(static_cast<std::size_t>(width) * sizeof(float));
+  Buffer numbers(width * sizeof(float));
   const TensorBytes tensor = checkpoint_.Read(name);
   FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, name, tensor.view));
   LoadElements(tensor.view, 0, width, numbers.as<float>());
@@ -69,13 +70,13 @@ Result<Buffer> CheckpointSource::Taps(const std::string& name, std::int64_t widt
                                       std::int64_t taps) {
   FT_RETURN_IF_ERROR(Find(name, {width, taps}));
   if (backend_ == nullptr) return Buffer();
-  std::vector<float> stored(static_cast<std::size_t>(width * taps));
+  std::vector<float> stored(Size(width * taps));
   const TensorBytes tensor = checkpoint_.Read(name);
   FT_RETURN_IF_ERROR(CheckFinite(checkpoint_, name, tensor.view));
   LoadElements(tensor.view, 0, width * taps, stored.data());
   Buffer turned(stored.size() * sizeof(float));
   for (std::int64_t i = 0; i < width * taps; ++i) {
-    turned.as<float>()[i % taps * width + i / taps] = stored[static_cast<std::size_t>(i)];
+    turned.as<float>()[i % taps * width + i / taps] = stored[i];
   }
   checkpoint_.Release(name);
   Report();
@@ -209,7 +210,7 @@ Result<Buffer> CheckpointSource::BiasesOfExperts(const std::vector<Part>& parts,
     outputs += part.outputs;
   }
   if (backend_ == nullptr) return Buffer();
-  Buffer all(static_cast<std::size_t>(count * outputs) * sizeof(float));
+  Buffer all(Size(count * outputs) * sizeof(float));
   float* at = all.as<float>();
   for (const Part& part : parts) {
     const TensorBytes tensor = checkpoint_.Read(part.name + ".bias");
@@ -244,7 +245,7 @@ Result<Buffer> CheckpointSource::Numbers(const std::vector<Part>& parts, const c
                                          const RotatedHeads& heads) {
   std::int64_t outputs = 0;
   for (const Part& part : parts) outputs += part.outputs;
-  Buffer all(static_cast<std::size_t>(outputs) * sizeof(float));
+  Buffer all(outputs * sizeof(float));
   float* to = all.as<float>();
   for (const Part& part : parts) {
     const std::string name = part.name + ending;

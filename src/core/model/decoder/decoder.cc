@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/model/config/sublayers.h"
 #include "core/model/decoder/decoder_weights.h"
 #include "core/model/decoder/decoder_workspace.h"
@@ -94,7 +95,7 @@ class Decoder final : public Model {
   bool KeepContext(std::span<const ForwardRow> rows, const ForwardBatch& batch, KvStore& kv,
                    Interrupt interrupt);
   const RopeTable* RopeOf(const AttentionSpec& spec) const {
-    return spec.rope < 0 ? nullptr : &weights_->ropes[static_cast<std::size_t>(spec.rope)];
+    return spec.rope < 0 ? nullptr : &weights_->ropes[spec.rope];
   }
   void Begin(std::span<const ForwardRow> rows);
   void KeepTaps(int point, const float* states, const BatchPlan& plan, KvStore& kv);
@@ -160,8 +161,8 @@ void Decoder::AddToStream(const NormWeights& post_norm, int rows, float* added) 
 
 // Makes of rows `x` what attention reads, not rotated yet.
 void Decoder::MakeQueriesAndKeys(int index, const float* x, int rows, float* qkv) {
-  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
-  const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
+  const LayerWeights& layer = weights_->tensors.layers[index];
+  const AttentionSpec& spec = config_.layers[index].attention;
   if (spec.is_latent()) return latent_.Fold(spec, layer.latent, x, rows, backend_, qkv);
   Multiply({layer.qkv, index, AdaptedMatrix::kQkv}, x, rows, qkv);
   const bool all = spec.qk_norm == AttentionSpec::QkNorm::kAllHeads;
@@ -180,7 +181,7 @@ void Decoder::MakeQueriesAndKeys(int index, const float* x, int rows, float* qkv
 
 // What rows `x` take from those before them, into workspace_.attended.
 void Decoder::MixRows(int index, const float* x, const BatchPlan& plan, KvStore& kv) {
-  const auto at = static_cast<std::size_t>(index);
+  const std::size_t at = index;
   const LayerSpec& spec = config_.layers[at];
   if (!spec.is_recurrent()) return Attend(index, x, plan, kv);
   delta_.Mix(spec, weights_->tensors.layers[at], config_.norm, delta_numbers_[at], x, plan,
@@ -189,9 +190,9 @@ void Decoder::MixRows(int index, const float* x, const BatchPlan& plan, KvStore&
 
 // Attention of rows `x`, into workspace_.attended.
 void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& kv) {
-  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
-  const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
-  const int rows = static_cast<int>(plan.rows.size());
+  const LayerWeights& layer = weights_->tensors.layers[index];
+  const AttentionSpec& spec = config_.layers[index].attention;
+  const int rows = plan.rows.size();
   float* qkv = workspace_.qkv.as<float>();
   float* attended = workspace_.attended.as<float>();
   MakeQueriesAndKeys(index, x, rows, qkv);
@@ -220,10 +221,10 @@ void Decoder::GateAttended(const LayerWeights& layer, int width, const float* x,
 
 // What a layer's input of each token adds to the stream, and what the stream is scaled by.
 void Decoder::EndLayer(int index, int rows) {
-  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
+  const LayerWeights& layer = weights_->tensors.layers[index];
   float* hidden = workspace_.hidden.as<float>();
   if (config_.layer_input > 0) {
-    const Activation activation = config_.layers[static_cast<std::size_t>(index)].mlp.activation;
+    const Activation activation = config_.layers[index].mlp.activation;
     const float* gated =
         layer_inputs_.Gate(config_, layer.input_gate, activation, index, hidden, rows, backend_);
     float* added = workspace_.added.as<float>();
@@ -252,9 +253,9 @@ float* Decoder::MixExperts(const MlpSpec& mlp, const LayerWeights& layer, const 
 }
 
 void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
-  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
-  const LayerSpec& spec = config_.layers[static_cast<std::size_t>(index)];
-  const int rows = static_cast<int>(plan.rows.size());
+  const LayerWeights& layer = weights_->tensors.layers[index];
+  const LayerSpec& spec = config_.layers[index];
+  const int rows = plan.rows.size();
   const auto leave_mixer = [&] {
     if (!HasMixer(spec)) return;
     Leave({layer.output, index, AdaptedMatrix::kOutput}, layer.attention_post_norm,
@@ -282,8 +283,8 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
 // What a layer's MLP, or its experts, make of what has entered it; with one MLP it is not projected
 // down yet.
 float* Decoder::MixMlp(int index, const float* entered, int rows) {
-  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
-  const MlpSpec& mlp = config_.layers[static_cast<std::size_t>(index)].mlp;
+  const LayerWeights& layer = weights_->tensors.layers[index];
+  const MlpSpec& mlp = config_.layers[index].mlp;
   if (mlp.has_experts()) return MixExperts(mlp, layer, entered, rows);
   float* const gate_up = workspace_.gate_up.as<float>();
   float* const mixed = workspace_.mixed.as<float>();
@@ -304,7 +305,7 @@ std::int64_t Decoder::Finish(std::span<const ForwardRow> rows, bool ForwardRow::
     ++count;
   }
   const NormWeights& norm = weights_->tensors.output_norm;
-  if (count > 0 && normed && norm.there()) Normalise(norm, out, static_cast<int>(count), out);
+  if (count > 0 && normed && norm.there()) Normalise(norm, out, Int(count), out);
   return count;
 }
 
@@ -335,7 +336,7 @@ BatchPlan Decoder::Place(std::span<const ForwardRow> rows, const ForwardBatch& b
   workspace_.tokens.clear();
   for (std::size_t r = 0; r < rows.size(); ++r) {
     workspace_.places.push_back(rows[r].place);
-    workspace_.seen.push_back(rows[r + static_cast<std::size_t>(rows[r].block_left)].place);
+    workspace_.seen.push_back(rows[r + rows[r].block_left].place);
     workspace_.tokens.push_back(rows[r].token);
   }
   return {workspace_.places, batch.block_tables, batch.tail_slots};
@@ -345,12 +346,12 @@ BatchPlan Decoder::Place(std::span<const ForwardRow> rows, const ForwardBatch& b
 bool Decoder::KeepContext(std::span<const ForwardRow> rows, const ForwardBatch& batch, KvStore& kv,
                           Interrupt interrupt) {
   const BatchPlan plan = Place(rows, batch);
-  const int count = static_cast<int>(rows.size());
+  const int count = rows.size();
   const float* context = features_.Context(config_, weights_->tensors.feature, rows, backend_);
   float* qkv = workspace_.qkv.as<float>();
   for (int layer = 0; layer < config_.layer_count(); ++layer) {
     if (interrupt.Raised()) return false;
-    const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(layer)].attention;
+    const AttentionSpec& spec = config_.layers[layer].attention;
     MakeQueriesAndKeys(layer, context, count, qkv);
     backend_->RotateAndStore(RopeOf(spec), plan, spec.shape(), layer, qkv, kv);
   }
@@ -368,7 +369,7 @@ bool Decoder::ForwardPart(std::span<const ForwardRow> rows, const ForwardBatch& 
   for (int layer = layers_.first; layer < layers_.end; ++layer) {
     if (interrupt.Raised()) return false;
     if (taps) KeepTaps(layer, hidden, plan, kv);
-    const LayerSpec& spec = config_.layers[static_cast<std::size_t>(layer)];
+    const LayerSpec& spec = config_.layers[layer];
     if (!HasMixer(spec) && !HasMlp(spec)) continue;
     ForwardLayer(layer, plan, kv);
     EndLayer(layer, static_cast<int>(std::ssize(rows)));
@@ -378,7 +379,7 @@ bool Decoder::ForwardPart(std::span<const ForwardRow> rows, const ForwardBatch& 
   if (taps) {
     KeepTaps(config_.layer_count(), hidden, plan, kv);
     if (kv.taps.Has(TapShape::kFinalState)) {
-      Normalise(weights_->tensors.output_norm, hidden, static_cast<int>(rows.size()), normed);
+      Normalise(weights_->tensors.output_norm, hidden, Int(rows.size()), normed);
       KeepTaps(TapShape::kFinalState, normed, plan, kv);
     }
   }
@@ -421,9 +422,9 @@ Logits Decoder::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interr
   const std::size_t total = batch.rows.size();
   const auto wanted = std::ranges::count_if(batch.rows, &ForwardRow::wants_logits);
   // At least one row's worth, so that a pass without wanted rows is told from an interrupted one.
-  Reserve(total, static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
+  Reserve(total, Size(std::max<std::ptrdiff_t>(wanted, 1)));
   const auto stated = std::ranges::count_if(batch.rows, &ForwardRow::wants_state);
-  GrowFloats(workspace_.states, static_cast<std::size_t>(stated * config_.hidden));
+  GrowFloats(workspace_.states, Size(stated * config_.hidden));
 
   std::span<const ForwardRow> rows = batch.rows;
   if (config_.feature.join == FeatureSpec::Join::kContext) {

@@ -1,3 +1,4 @@
+#include "base/numbers/integers.h"
 #include "core/model/decoder/decoder_weights.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +42,7 @@ class DecoderTest : public testing::TestWithParam<std::tuple<BackendCase, Precis
 
   // Logits and states of every row, fed in passes of at most `chunk` rows.
   std::vector<float> RunChunked(std::span<const Token> tokens, std::size_t chunk) {
-    SequenceRunner runner(model_.get(), static_cast<int>(tokens.size()));
+    SequenceRunner runner(model_.get(), Int(tokens.size()));
     std::vector<float> all;
     std::vector<float> states;
     for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
@@ -246,7 +247,7 @@ TEST_P(DecoderTest, ReportsMemory) {
       {"layers.0.all", {WeightFormat::kF16, {config.parameters() - table, 1}, nullptr}}};
   const MemoryNeeds needs = EstimateMemory(config, tensors, *backend_);
   const std::size_t stored = backend_->precision() == Precision::kBF16 ? 2 : 4;
-  EXPECT_EQ(needs.weight_bytes, static_cast<std::size_t>(config.parameters()) * stored);
+  EXPECT_EQ(needs.weight_bytes, config.parameters() * stored);
   EXPECT_EQ(needs.kv_bytes_per_sequence, needs.kv_bytes_per_token * 512);
   EXPECT_EQ(needs.kv_bytes_per_token * kBlockSize, backend_->KvBytes(model_->KvShapeFor(1)));
   EXPECT_GE(model_->weight_bytes(), needs.weight_bytes);

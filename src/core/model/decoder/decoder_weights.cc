@@ -1,6 +1,7 @@
 #include "core/model/decoder/decoder_weights.h"
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/model/config/sublayers.h"
 #include "core/model/decoder/rope.h"
 #include "core/tensor/half.h"
@@ -32,8 +33,8 @@ std::size_t BytesOfMixer(const LayerWeights& layer) {
 std::size_t BytesOfMlp(const LayerWeights& layer, const MlpSpec& mlp) {
   std::size_t bytes = layer.gate_up.bytes() + layer.down.bytes();
   if (mlp.has_experts()) {
-    const auto experts = static_cast<std::size_t>(mlp.routing.experts);
-    bytes = bytes / experts * static_cast<std::size_t>(mlp.routing.chosen);
+    const std::size_t experts = mlp.routing.experts;
+    bytes = bytes / experts * Size(mlp.routing.chosen);
   }
   bytes += layer.choice_bias.bytes() + layer.expert_factors.bytes();
   for (const NormWeights* norm :

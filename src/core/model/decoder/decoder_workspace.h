@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/backend/backend.h"
 #include "core/model/config/model_config.h"
 #include "core/model/decoder/float_buffer.h"
@@ -57,17 +58,17 @@ struct DecoderWorkspace {
     places.reserve(rows);
     seen.reserve(rows);
     tokens.reserve(rows);
-    const auto hidden_width = static_cast<std::size_t>(widths.hidden);
+    const std::size_t hidden_width = widths.hidden;
     GrowFloats(hidden, rows * hidden_width);
     GrowFloats(normed, rows * hidden_width);
     GrowFloats(added, rows * hidden_width);
-    GrowFloats(qkv, rows * static_cast<std::size_t>(widths.qkv));
-    GrowFloats(attended, rows * static_cast<std::size_t>(widths.attended));
-    GrowFloats(gates, rows * static_cast<std::size_t>(widths.gated));
-    GrowFloats(gated, rows * 2 * static_cast<std::size_t>(widths.gated));
-    GrowFloats(gate_up, rows * 2 * static_cast<std::size_t>(widths.intermediate));
-    GrowFloats(apart, rows * static_cast<std::size_t>(widths.apart));
-    GrowFloats(mixed, rows * static_cast<std::size_t>(widths.intermediate));
+    GrowFloats(qkv, rows * widths.qkv);
+    GrowFloats(attended, rows * widths.attended);
+    GrowFloats(gates, rows * widths.gated);
+    GrowFloats(gated, rows * 2 * Size(widths.gated));
+    GrowFloats(gate_up, rows * 2 * Size(widths.intermediate));
+    GrowFloats(apart, rows * widths.apart);
+    GrowFloats(mixed, rows * widths.intermediate);
   }
 };
 

@@ -1,3 +1,4 @@
+#include "base/numbers/integers.h"
 #include "core/model/decoder/mixers.h"
 
 #include <algorithm>
@@ -13,15 +14,15 @@ void DeltaMixer::GrowTo(std::size_t rows, const ModelConfig& config) {
     inputs = std::max(inputs, layer.is_recurrent() ? layer.delta.row_width() : 0);
     values = std::max(values, layer.is_recurrent() ? layer.delta.value_width() : 0);
   }
-  GrowFloats(inputs_, rows * static_cast<std::size_t>(inputs));
-  GrowFloats(heads_, rows * 2 * static_cast<std::size_t>(values));
+  GrowFloats(inputs_, rows * inputs);
+  GrowFloats(heads_, rows * 2 * Size(values));
 }
 
 void DeltaMixer::Mix(const LayerSpec& spec, const LayerWeights& layer, const NormSpec& norm,
                      int number, const float* x, const BatchPlan& plan, Backend* backend,
                      KvStore& kv, float* out) {
   const DeltaShape& shape = spec.delta;
-  const auto rows = static_cast<int>(plan.rows.size());
+  const int rows = plan.rows.size();
   float* const heads = heads_.as<float>();
   Multiply(layer.delta.inputs, x, rows, backend, inputs_.as<float>());
   backend->DeltaRule(plan, layer.delta.learned(), number, inputs_.as<float>(), kv, heads);

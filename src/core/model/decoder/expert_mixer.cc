@@ -1,3 +1,4 @@
+#include "base/numbers/integers.h"
 #include "core/model/decoder/mixers.h"
 
 #include <algorithm>
@@ -15,14 +16,13 @@ void ExpertMixer::GrowTo(std::size_t rows, const ModelConfig& config) {
   for (const LayerSpec& layer : config.layers) {
     const MlpSpec& mlp = layer.mlp;
     if (!mlp.has_experts()) continue;
-    experts = std::max(experts, static_cast<std::size_t>(mlp.routing.experts));
-    chosen = std::max(chosen, static_cast<std::size_t>(mlp.routing.chosen));
-    width = std::max({width, static_cast<std::size_t>(mlp.shared_intermediate),
-                      static_cast<std::size_t>(mlp.routing.chosen) *
-                          static_cast<std::size_t>(mlp.intermediate)});
+    experts = std::max(experts, Size(mlp.routing.experts));
+    chosen = std::max(chosen, Size(mlp.routing.chosen));
+    width = std::max(
+        {width, Size(mlp.shared_intermediate), Size(mlp.routing.chosen) * Size(mlp.intermediate)});
   }
   if (experts == 0) return;
-  const auto hidden = static_cast<std::size_t>(config.hidden);
+  const std::size_t hidden = config.hidden;
   if (experts_.size() < rows * chosen) {
     experts_.resize(rows * chosen);
     places_.resize(rows * chosen);
@@ -41,21 +41,21 @@ void ExpertMixer::GrowTo(std::size_t rows, const ModelConfig& config) {
 // Counts what each expert has, then gives every choice its place.
 void ExpertMixer::OrderByExpert(const Routing& routing, int rows) {
   const std::ptrdiff_t choices = std::ptrdiff_t{rows} * routing.chosen;
-  const auto ends = std::span(ends_).first(static_cast<std::size_t>(routing.experts));
+  const auto ends = std::span(ends_).first(routing.experts);
   std::ranges::fill(ends, 0);
   for (std::ptrdiff_t i = 0; i < choices; ++i) {
-    ++ends[static_cast<std::size_t>(experts_[static_cast<std::size_t>(i)])];
+    ++ends[experts_[i]];
   }
   groups_.clear();
   int begin = 0;
   for (int expert = 0; expert < routing.experts; ++expert) {
-    std::int32_t& end = ends[static_cast<std::size_t>(expert)];
+    std::int32_t& end = ends[expert];
     if (end > 0) groups_.push_back({expert, begin, begin + end});
     end = std::exchange(begin, begin + end);
   }
   for (std::ptrdiff_t i = 0; i < choices; ++i) {
-    const auto choice = static_cast<std::size_t>(i);
-    places_[choice] = ends[static_cast<std::size_t>(experts_[choice])]++;
+    const std::size_t choice = i;
+    places_[choice] = ends[experts_[choice]]++;
   }
 }
 
@@ -67,14 +67,14 @@ void ExpertMixer::Choose(const MlpSpec& mlp, const LayerWeights& layer, const fl
   const float* choice_bias = mlp.choice_bias ? layer.choice_bias.as<float>() : nullptr;
   backend->Route(mlp.routing, scores_.as<float>(), choice_bias, rows, experts_.data(), weights);
   for (int i = 0; mlp.apart && i < rows * mlp.routing.chosen; ++i) {
-    weights[i] *= layer.expert_factors.as<float>()[experts_[static_cast<std::size_t>(i)]];
+    weights[i] *= layer.expert_factors.as<float>()[experts_[i]];
   }
   OrderByExpert(mlp.routing, rows);
 }
 
 void ExpertMixer::AddShared(const MlpSpec& mlp, const LayerWeights& layer, const float* x,
                             float epsilon, int rows, Backend* backend) {
-  const auto hidden = static_cast<int>(layer.shared_down.matrix.outputs);
+  const int hidden = layer.shared_down.matrix.outputs;
   float* const made = made_.as<float>();
   Multiply(layer.shared_gate_up, x, rows, backend, gate_up_.as<float>());
   backend->GatedMul(mlp.activation, gate_up_.as<float>(), rows, mlp.shared_intermediate,
@@ -99,8 +99,7 @@ float* ExpertMixer::Mix(const MlpSpec& mlp, const LayerWeights& layer, const Exp
   float* const gate_up = gate_up_.as<float>();
   Choose(mlp, layer, x.router, rows, backend);
   for (int i = 0; i < choices; ++i) {
-    std::copy_n(x.experts + i / routing.chosen * hidden, hidden,
-                inputs + places_[static_cast<std::size_t>(i)] * hidden);
+    std::copy_n(x.experts + i / routing.chosen * hidden, hidden, inputs + places_[i] * hidden);
   }
   const auto multiply = [&](const LinearWeights& stack, const float* from, float* to) {
     const float* bias = stack.bias.bytes() == 0 ? nullptr : stack.bias.as<float>();

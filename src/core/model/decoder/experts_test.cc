@@ -121,9 +121,7 @@ class ExpertsCheckpoint {
     for (int expert = 0; expert < kExperts; ++expert) {
       const std::size_t size = bytes.size() / kExperts;
       checkpoint.tensors[at + "experts." + std::to_string(expert) + "." + name + ".weight"] = {
-          stacked.format,
-          {outputs, inputs},
-          bytes.data() + static_cast<std::size_t>(expert) * size};
+          stacked.format, {outputs, inputs}, bytes.data() + expert * size};
     }
   }
 
@@ -300,7 +298,7 @@ TEST(ExpertsModel, FoldersOfEachFamilyAreQuantisedAsTheyAreRead) {
       if (name.find(".experts.") == std::string::npos || !name.ends_with(".weight")) continue;
       ++matrices;
       ASSERT_EQ(tensor.format, WeightFormat::kQ8_0) << name;
-      const auto count = static_cast<std::size_t>(tensor.elements());
+      const std::size_t count = tensor.elements();
       std::vector<float> expected(count);
       std::vector<float> values(count);
       LoadElements(plain->Read(name).view, 0, tensor.elements(), expected.data());

@@ -1,3 +1,4 @@
+#include "base/numbers/integers.h"
 #include "core/model/decoder/mixers.h"
 
 #include <algorithm>
@@ -15,12 +16,11 @@ void LayBeside(const float* x, std::size_t rows, int width, bool second, float* 
 
 void NormaliseKept(const FeatureSpec& spec, const FeatureWeights& weights, float epsilon, int rows,
                    Backend* backend, float* kept) {
-  const int parts = static_cast<int>(weights.tap_norms.size());
+  const int parts = weights.tap_norms.size();
   const int width = parts == 1 ? spec.tap_width() : spec.tapped;
   for (int i = 0; i < parts; ++i) {
-    const PartsNorm norm{.kind = NormKind::kRms,
-                         .epsilon = epsilon,
-                         .gain = weights.tap_norms[static_cast<std::size_t>(i)].gain.as<float>()};
+    const PartsNorm norm{
+        .kind = NormKind::kRms, .epsilon = epsilon, .gain = weights.tap_norms[i].gain.as<float>()};
     backend->NormParts(norm, rows, spec.tap_width(), 1, width,
                        kept + std::ptrdiff_t{i} * spec.tapped);
   }
@@ -31,8 +31,8 @@ void NormaliseKept(const FeatureSpec& spec, const FeatureWeights& weights, float
 void FeatureMixer::GrowTo(std::size_t rows, const ModelConfig& config) {
   const FeatureSpec& spec = config.feature;
   if (!spec.there()) return;
-  const auto hidden = static_cast<std::size_t>(config.hidden);
-  GrowFloats(kept_, rows * static_cast<std::size_t>(spec.tap_width()));
+  const std::size_t hidden = config.hidden;
+  GrowFloats(kept_, rows * spec.tap_width());
   GrowFloats(reduced_, rows * hidden);
   GrowFloats(features_, rows * hidden);
   GrowFloats(normed_, rows * hidden);
@@ -75,19 +75,18 @@ const float* FeatureMixer::Context(const ModelConfig& config, const FeatureWeigh
                                    std::span<const ForwardRow> rows, Backend* backend) {
   MakeFeatures(config, weights, rows, backend);
   backend->RmsNorm(features_.as<float>(), weights.feature_norm.gain.as<float>(),
-                   config.norm.epsilon, static_cast<int>(rows.size()), config.hidden,
-                   normed_.as<float>());
+                   config.norm.epsilon, Int(rows.size()), config.hidden, normed_.as<float>());
   return normed_.as<float>();
 }
 
 void FeatureMixer::Begin(const ModelConfig& config, const FeatureWeights& weights,
                          std::span<const ForwardRow> rows, Backend* backend, float* stream) {
   const FeatureSpec& spec = config.feature;
-  const int count = static_cast<int>(rows.size());
+  const int count = rows.size();
   MakeFeatures(config, weights, rows, backend);
   float* const pairs = pairs_.as<float>();
   const float* features = features_.as<float>();
-  const std::size_t numbers = rows.size() * static_cast<std::size_t>(config.hidden);
+  const std::size_t numbers = rows.size() * Size(config.hidden);
   if (spec.enters_stream()) {
     std::copy_n(features, numbers, stream);
     return;

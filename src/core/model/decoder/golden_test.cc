@@ -7,6 +7,7 @@
 #include <fstream>
 #include <tuple>
 
+#include "base/numbers/integers.h"
 #include "core/model/families/read_config.h"
 #include "core/model/model_testing.h"
 #include "core/model/open_checkpoint.h"
@@ -52,7 +53,7 @@ TEST_P(GoldenTest, LogitsAndGreedyTokensAgree) {
   const auto expected_logits = golden_["last_logits"].get<std::vector<float>>();
   const auto expected_tokens = golden_["greedy_ids"].get<std::vector<Token>>();
   const int vocabulary = model->config().vocabulary;
-  ASSERT_EQ(static_cast<int>(expected_logits.size()), vocabulary);
+  ASSERT_EQ(std::ssize(expected_logits), vocabulary);
   ASSERT_EQ(expected_tokens.size(), 48U);
 
   SequenceRunner runner(model.get(), static_cast<int>(prompt.size() + expected_tokens.size()));
@@ -83,8 +84,8 @@ TEST_P(GoldenTest, FinalStatesAgree) {
 
   const auto model = Load();
   const std::size_t hidden = last.size();
-  ASSERT_EQ(static_cast<int>(hidden), model->config().hidden);
-  SequenceRunner runner(model.get(), static_cast<int>(prompt.size()));
+  ASSERT_EQ(Int(hidden), model->config().hidden);
+  SequenceRunner runner(model.get(), Int(prompt.size()));
   runner.Append(prompt);
   const std::span states(model->states(), prompt.size() * hidden);
   std::vector<float> own_mean(hidden);

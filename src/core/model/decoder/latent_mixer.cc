@@ -1,3 +1,4 @@
+#include "base/numbers/integers.h"
 #include "core/model/decoder/mixers.h"
 
 #include <algorithm>
@@ -27,15 +28,14 @@ void LatentMixer::GrowTo(std::size_t rows, const ModelConfig& config) {
     const AttentionSpec& spec = layer.attention;
     if (!spec.is_latent()) continue;
     const LatentSpec& latent = spec.latent;
-    const auto heads = rows * static_cast<std::size_t>(spec.heads);
+    const auto heads = rows * spec.heads;
     const auto rotated = spec.head_dim - latent.kv_rank;
-    GrowFloats(compressed_, rows * static_cast<std::size_t>(latent.query_rank));
-    GrowFloats(queries_, heads * static_cast<std::size_t>(latent.nope_dim + rotated));
-    GrowFloats(keys_, rows * static_cast<std::size_t>(spec.head_dim));
-    GrowFloats(by_head_,
-               heads * static_cast<std::size_t>(std::max(latent.nope_dim, latent.kv_rank)));
-    GrowFloats(made_, heads * static_cast<std::size_t>(std::max(latent.kv_rank, latent.value_dim)));
-    groups_.reserve(static_cast<std::size_t>(spec.heads));
+    GrowFloats(compressed_, rows * latent.query_rank);
+    GrowFloats(queries_, heads * Size(latent.nope_dim + rotated));
+    GrowFloats(keys_, rows * spec.head_dim);
+    GrowFloats(by_head_, heads * Size(std::max(latent.nope_dim, latent.kv_rank)));
+    GrowFloats(made_, heads * Size(std::max(latent.kv_rank, latent.value_dim)));
+    groups_.reserve(spec.heads);
   }
 }
 

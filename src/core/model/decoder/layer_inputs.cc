@@ -3,13 +3,14 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/numbers/integers.h"
 #include "core/model/decoder/float_buffer.h"
 
 namespace foretoken {
 
 void LayerInputs::GrowTo(std::size_t rows, const ModelConfig& config) {
-  const auto width = static_cast<std::size_t>(config.layer_input);
-  const std::size_t all = rows * width * static_cast<std::size_t>(config.layer_count());
+  const std::size_t width = config.layer_input;
+  const std::size_t all = rows * width * Size(config.layer_count());
   GrowFloats(inputs_, all);
   GrowFloats(rows_, all);
   GrowFloats(gates_, rows * width);
@@ -19,7 +20,7 @@ void LayerInputs::GrowTo(std::size_t rows, const ModelConfig& config) {
 void LayerInputs::Prepare(const ModelConfig& config, const LayerInputWeights& weights,
                           std::span<const Token> tokens, const float* hidden, Backend* backend) {
   const int width = config.layer_input;
-  const int rows = static_cast<int>(tokens.size());
+  const int rows = tokens.size();
   const std::int64_t of_row = std::int64_t{width} * config.layer_count();
   const std::int64_t all = rows * of_row;
   float* const inputs = inputs_.as<float>();

@@ -49,7 +49,7 @@ class Collector {
       LayerWeights& layer = all.layers.emplace_back();
       prefix_ = fmt::format("layers.{}.", i);
       first_of_drafter_ = config_.feature.in_rows() && i == 0;
-      const LayerSpec& spec = config_.layers[static_cast<std::size_t>(i)];
+      const LayerSpec& spec = config_.layers[i];
       if (!HasMixer(spec) && !HasMlp(spec)) continue;
       FT_RETURN_IF_ERROR(Norms(spec, &layer));
       if (HasMixer(spec)) FT_RETURN_IF_ERROR(Mixer(spec, &layer));
@@ -244,7 +244,7 @@ class Collector {
   }
 
   static Buffer Ones(int count) {
-    Buffer ones(static_cast<std::size_t>(count) * sizeof(float));
+    Buffer ones(count * sizeof(float));
     std::fill_n(ones.as<float>(), count, 1.0F);
     return ones;
   }

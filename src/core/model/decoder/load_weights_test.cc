@@ -40,7 +40,7 @@ std::string InBlocks(const std::vector<float>& values) {
 
 // As GGUF files have the rows of q and k: element i of a head's first half, then of its second.
 std::vector<float> Alternating(const StoredTensor& tensor, std::size_t head_dim) {
-  const auto width = static_cast<std::size_t>(tensor.shape[1]);
+  const std::size_t width = tensor.shape[1];
   std::vector<float> rows;
   for (std::size_t row = 0; row < tensor.values.size() / width; ++row) {
     const std::size_t head = row / head_dim;
@@ -335,7 +335,7 @@ TEST(LoadWeightsTest, NamesTheTensorThatIsWrong) {
     EXPECT_THAT(
         ErrorWith([&](TinyModel& tiny) {
           StoredTensor& wrong = tiny.tensors[missing];
-          wrong.shape = {1, static_cast<std::int64_t>(wrong.values.size())};
+          wrong.shape = {1, std::ssize(wrong.values)};
         }),
         AllOf(HasSubstr("tensor " + missing + " must have shape ["), HasSubstr("has [1, ")));
   }

@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/backend/cpu/quant/quant_isa.h"
 #include "core/backend/testing/reference_backend.h"
 #include "core/model/model_testing.h"
@@ -90,7 +91,7 @@ std::vector<float> PortableLogits(const PortableCheckpoint& model, std::unique_p
   std::mt19937 random(5);
   std::vector<Token> tokens(75);
   for (Token& token : tokens) token = static_cast<Token>(random() % kPortableVocabulary);
-  SequenceRunner runner(loaded.get(), static_cast<int>(tokens.size()));
+  SequenceRunner runner(loaded.get(), Int(tokens.size()));
   std::vector<float> all;
   for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
     const std::size_t count = std::min(chunk, tokens.size() - begin);

@@ -76,7 +76,7 @@ std::vector<double> RopeFrequencies(const RopeSpec& rope) {
         frequencies.push_back(YarnBlend(rope).Scale(i, frequency, scaling.factor));
         break;
       case RopeScaling::Kind::kFactors:
-        frequencies.push_back(frequency / scaling.factors[static_cast<std::size_t>(i)]);
+        frequencies.push_back(frequency / scaling.factors[i]);
         break;
     }
   }
@@ -86,8 +86,7 @@ std::vector<double> RopeFrequencies(const RopeSpec& rope) {
 RopeTable MakeRopeTable(const RopeSpec& rope, int positions) {
   const std::vector<double> frequencies = RopeFrequencies(rope);
   RopeTable table{rope.dims, positions, {}, {}, {}};
-  const std::size_t bytes =
-      frequencies.size() * static_cast<std::size_t>(positions) * sizeof(float);
+  const std::size_t bytes = frequencies.size() * positions * sizeof(float);
   table.cos = Buffer(bytes);
   table.sin = Buffer(bytes);
   float* cos = table.cos.as<float>();
@@ -101,7 +100,7 @@ RopeTable MakeRopeTable(const RopeSpec& rope, int positions) {
     }
   }
   if (rope.query_growth == 0) return table;
-  table.query_scales = Buffer(static_cast<std::size_t>(positions) * sizeof(float));
+  table.query_scales = Buffer(positions * sizeof(float));
   for (int position = 0; position < positions; ++position) {
     const double grown = PortableLog(1.0 + position / rope.growth_step);
     table.query_scales.as<float>()[position] = static_cast<float>(1 + rope.query_growth * grown);

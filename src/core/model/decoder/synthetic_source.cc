@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/numbers/integers.h"
 #include "core/tensor/half.h"
 
 namespace foretoken {
@@ -21,7 +22,7 @@ std::int64_t OutputsOfParts(const std::vector<Part>& parts) {
 }  // namespace
 
 Result<Buffer> SyntheticSource::Vector(const std::string& /*name*/, std::int64_t width) {
-  Buffer zeros(static_cast<std::size_t>(width) * sizeof(float));
+  Buffer zeros(width * sizeof(float));
   std::fill_n(zeros.as<float>(), width, 0.0F);
   return zeros;
 }
@@ -29,7 +30,7 @@ Result<Buffer> SyntheticSource::Vector(const std::string& /*name*/, std::int64_t
 Result<NormWeights> SyntheticSource::Norm(const std::string& name, std::int64_t width,
                                           bool biased) {
   NormWeights norm;
-  norm.gain = Buffer(static_cast<std::size_t>(width) * sizeof(float));
+  norm.gain = Buffer(width * sizeof(float));
   std::fill_n(norm.gain.as<float>(), width, 1.0F);
   if (biased) {
     FT_ASSIGN_OR_RETURN(norm.bias, Vector(name, width));
@@ -44,7 +45,7 @@ Result<NormWeights> SyntheticSource::PlainNorm(const std::string& name, std::int
 // The mean of what they reach.
 Result<Buffer> SyntheticSource::Taps(const std::string& /*name*/, std::int64_t width,
                                      std::int64_t taps) {
-  Buffer all(static_cast<std::size_t>(width * taps) * sizeof(float));
+  Buffer all(Size(width * taps) * sizeof(float));
   std::fill_n(all.as<float>(), width * taps, 1.0F / static_cast<float>(taps));
   return all;
 }
@@ -96,7 +97,7 @@ TensorView SyntheticSource::RandomMatrix(const std::vector<Part>& parts, std::in
     quantiles[i] = FloatToBFloat16(static_cast<float>(deviation * Quantile((i + 0.5) / 256)));
   }
   const std::int64_t outputs = OutputsOfParts(parts);
-  const std::size_t count = static_cast<std::size_t>(outputs * inputs);
+  const std::size_t count = Size(outputs * inputs);
   if (scratch_.bytes() < count * sizeof(BFloat16) + 16) {
     scratch_ = Buffer(count * sizeof(BFloat16) + 16);
   }

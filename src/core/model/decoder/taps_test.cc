@@ -1,4 +1,5 @@
 #include "core/backend/taps.h"
+#include "base/numbers/integers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,21 +53,19 @@ class TapsTest : public testing::TestWithParam<BackendCase> {
       batch.block_tables.push_back(run.blocks.data());
       for (auto p = static_cast<std::int32_t>(begin); p < static_cast<std::int32_t>(end); ++p) {
         const RowPlace place{p, SlotOf(run, p), 0, p + 1, 0};
-        batch.rows.push_back(
-            {.token = tokens[static_cast<std::size_t>(p)], .place = place, .wants_state = true});
+        batch.rows.push_back({.token = tokens[p], .place = place, .wants_state = true});
       }
       const float* logits = model.Forward(batch, run.kv).values;
       const std::size_t rows = end - begin;
       run.logits.insert(run.logits.end(), logits, logits + rows * kTappedVocabulary);
-      const auto hidden = static_cast<std::size_t>(model.config().hidden);
+      const std::size_t hidden = model.config().hidden;
       run.states.insert(run.states.end(), model.states(), model.states() + rows * hidden);
     }
     return run;
   }
 
   static std::int32_t SlotOf(const Run& run, std::int32_t position) {
-    return run.blocks[static_cast<std::size_t>(position / kBlockSize)] * kBlockSize +
-           position % kBlockSize;
+    return run.blocks[position / kBlockSize] * kBlockSize + position % kBlockSize;
   }
 
   // What is kept of all positions, in their order.
@@ -111,7 +110,7 @@ TEST_P(TapsTest, AStreamBeginsAsTheEmbeddingAndEndsBeforeTheFinalNorm) {
     }
     const auto scale = static_cast<float>(1 / std::sqrt(squares / kTappedHidden));
     for (int i = 0; i < kTappedHidden; ++i) {
-      const std::size_t at = row * kTappedHidden + static_cast<std::size_t>(i);
+      const std::size_t at = row * kTappedHidden + Size(i);
       ASSERT_NEAR(BFloat16ToFloat(ended[i]) * scale, run.states[at], 0.02) << "row " << row;
       ASSERT_EQ(ended[kTappedHidden + i], FloatToBFloat16(begun.states[at])) << "row " << row;
     }
@@ -132,7 +131,7 @@ TEST_P(TapsTest, MoveWithKeysAndValues) {
   const auto model = SyntheticModel(SmallTapped(), 1, backend_.get());
   Run run = RunOver(*model, RandomTokens(40, kTappedVocabulary), 40, {1, 2});
   const std::vector<BFloat16> before = Kept(run, 40);
-  const auto width = static_cast<std::size_t>(run.kv.taps.shape.width());
+  const std::size_t width = run.kv.taps.shape.width();
   backend_->CopyKv(run.kv, std::array{KvMove{.from = SlotOf(run, 39), .to = SlotOf(run, 34)}});
   const std::vector<BFloat16> after = Kept(run, 40);
   const auto row = [width](const std::vector<BFloat16>& rows, std::size_t number) {

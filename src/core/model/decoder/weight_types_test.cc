@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/model/families/read_config.h"
 #include "core/model/model_testing.h"
 #include "core/model/open_checkpoint.h"
@@ -104,7 +105,7 @@ class WeightTypes : public testing::TestWithParam<WeightFormat> {
     EXPECT_TRUE(weights.ok()) << weights.error().message;
     const std::unique_ptr<Model> model = (*weights)->MakeModel(backend);
     const auto prompt = GoldenTypes()["prompt_ids"].get<std::vector<Token>>();
-    SequenceRunner runner(model.get(), static_cast<int>(prompt.size()));
+    SequenceRunner runner(model.get(), Int(prompt.size()));
     const float* end = runner.Append(prompt) + prompt.size() * config->vocabulary;
     return {end - expected_.size(), end};
   }

@@ -125,7 +125,7 @@ class Runner {
   void ReadKept(int begin, int end) {
     Start();
     for (int p = begin; p < end; ++p) {
-      const auto at = static_cast<std::size_t>(p);
+      const std::size_t at = p;
       batch_.rows.push_back({.token = golden_.tokens[at + 1],
                              .place = {p, p, 0, p + 1, 0},
                              .wants_state = true,
@@ -133,7 +133,7 @@ class Runner {
     }
     const float* logits = Forward();
     for (int p = begin; p < end; ++p) {
-      Compare(logits, p - begin, golden_.logits[static_cast<std::size_t>(p)]);
+      Compare(logits, p - begin, golden_.logits[p]);
     }
     left_ = StateOf(end - 1 - begin);
   }
@@ -142,20 +142,20 @@ class Runner {
   void DraftMasks(int kept, const Block& block) {
     Start();
     for (int p = kept; p < block.begin; ++p) {
-      const auto at = static_cast<std::size_t>(p);
+      const std::size_t at = p;
       batch_.rows.push_back({.token = golden_.tokens[at + 1],
                              .place = {p, p, 0, p + 1, 0},
                              .wants_logits = p + 1 == block.begin,
                              .feature = {.kept = golden_.taps[at].data()}});
     }
-    const auto depths = static_cast<int>(std::ssize(block.logits));
+    const int depths = std::ssize(block.logits);
     for (std::int32_t p = block.begin; p + 1 < block.begin + depths; ++p) {
       batch_.rows.push_back(
           {.token = model_->config().parallel.mask_token, .place = {p, p, 0, p + 1, 0}});
     }
     const float* logits = Forward();
     for (int depth = 0; depth < depths; ++depth) {
-      Compare(logits, depth, block.logits[static_cast<std::size_t>(depth)]);
+      Compare(logits, depth, block.logits[depth]);
     }
   }
 
@@ -163,22 +163,22 @@ class Runner {
   void DraftBlock(int kept, const Block& block) {
     Start();
     for (int p = kept; p < block.begin; ++p) {
-      const auto at = static_cast<std::size_t>(p);
+      const std::size_t at = p;
       batch_.rows.push_back({.token = golden_.tokens[at],
                              .place = {p, p, 0, p + 1, 0},
                              .wants_logits = false,
                              .feature = {.kept = golden_.taps[at].data()}});
     }
     const ParallelSpec& spec = model_->config().parallel;
-    const auto depths = static_cast<int>(std::ssize(block.logits));
+    const int depths = std::ssize(block.logits);
     ASSERT_EQ(spec.positions, depths);
     for (int row = 0; row < spec.block; ++row) {
       const std::int32_t p = block.begin + row;
-      const Token token = golden_.tokens[static_cast<std::size_t>(block.begin)];
+      const Token token = golden_.tokens[block.begin];
       const bool read = model_->config().feature.head_for_each_row();
       const std::int32_t before = block.begin - 1;
       const std::int32_t at = read ? before : p;
-      const auto& tap = golden_.taps[static_cast<std::size_t>(before)];
+      const auto& tap = golden_.taps[before];
       batch_.rows.push_back({.token = row == 0 ? token : spec.mask_token,
                              .place = {at, at, 0, at + 1, 0},
                              .wants_logits = spec.Says(row, depths),
@@ -188,7 +188,7 @@ class Runner {
     const float* logits = Forward();
     if (!block.path.empty()) return CompareFollowed(block);
     for (int depth = 0; depth < depths; ++depth) {
-      Compare(logits, depth, block.logits[static_cast<std::size_t>(depth)]);
+      Compare(logits, depth, block.logits[depth]);
     }
   }
 
@@ -216,7 +216,7 @@ class Runner {
   }
   void CompareAll(const PathLogits& said, const Block& block) const {
     for (int depth = 0; depth < std::ssize(block.logits); ++depth) {
-      Compare(said.logits.values, depth, block.logits[static_cast<std::size_t>(depth)]);
+      Compare(said.logits.values, depth, block.logits[depth]);
     }
     EXPECT_EQ(said.confidence != nullptr, !block.confidence.empty());
     for (std::size_t i = 0; i < block.confidence.size(); ++i) {
@@ -279,12 +279,12 @@ class Runner {
     for (; node >= 0; node = NodeAt(node).parent) path.insert(path.begin(), node);
     return path;
   }
-  const Node& NodeAt(int node) const { return golden_.nodes[static_cast<std::size_t>(node)]; }
+  const Node& NodeAt(int node) const { return golden_.nodes[node]; }
 
   ForwardRow RowOf(int node, const RowPlace& place) {
     const int parent = NodeAt(node).parent;
     const std::vector<float>& left = parent < 0 ? left_ : node_left_[parent];
-    std::vector<Token> path = {golden_.tokens[static_cast<std::size_t>(golden_.kept)]};
+    std::vector<Token> path = {golden_.tokens[golden_.kept]};
     for (const int each : PathTo(parent)) path.push_back(NodeAt(each).token);
     return {.token = NodeAt(node).token,
             .place = place,
@@ -295,7 +295,7 @@ class Runner {
   void CompareNodes(const std::vector<int>& nodes) {
     const float* logits = Forward();
     for (int row = 0; row < std::ssize(nodes); ++row) {
-      const int node = nodes[static_cast<std::size_t>(row)];
+      const int node = nodes[row];
       Compare(logits, row, NodeAt(node).logits);
       node_left_[node] = StateOf(row);
     }
@@ -364,14 +364,13 @@ TEST_P(DrafterGoldenTest, TheTargetKeepsWhatTheDrafterReads) {
   ForwardBatch batch;
   batch.block_tables.push_back(&block);
   for (std::int32_t p = 0; p < std::ssize(golden_->taps); ++p) {
-    batch.rows.push_back(
-        {.token = golden_->tokens[static_cast<std::size_t>(p)], .place = {p, p, 0, p + 1, 0}});
+    batch.rows.push_back({.token = golden_->tokens[p], .place = {p, p, 0, p + 1, 0}});
   }
   model->Forward(batch, kv);
   for (std::int32_t p = 0; p < std::ssize(golden_->taps); ++p) {
     std::vector<float> kept;
     std::vector<float> expected;
-    for (const BFloat16 number : golden_->taps[static_cast<std::size_t>(p)]) {
+    for (const BFloat16 number : golden_->taps[p]) {
       kept.push_back(BFloat16ToFloat(kv.taps.Row(p)[kept.size()]));
       expected.push_back(BFloat16ToFloat(number));
     }

@@ -26,8 +26,8 @@ Result<std::span<const std::byte>> Elements(const Checkpoint& folder, const char
   const auto found = folder.others.find(name);
   const bool other = folder.Find(name) != nullptr;
   if (found == folder.others.end() && !other) return std::span<const std::byte>();
-  const bool fits = !other && found->second.dtype == dtype &&
-                    found->second.data.size() == size * static_cast<std::size_t>(count);
+  const bool fits =
+      !other && found->second.dtype == dtype && found->second.data.size() == size * count;
   if (fits) return found->second.data;
   return Invalid("{}: tensor {} must have {} elements of dtype {}, one for each token",
                  folder.path.string(), name, count, dtype);
@@ -38,13 +38,13 @@ Result<std::span<const std::byte>> Elements(const Checkpoint& folder, const char
 std::optional<std::vector<Token>> TokensOf(const std::vector<std::int64_t>& numbers, bool offsets,
                                            int vocabulary, std::span<const std::byte> marked) {
   std::vector<Token> tokens;
-  std::vector<bool> said(static_cast<std::size_t>(vocabulary), false);
+  std::vector<bool> said(vocabulary, false);
   for (std::size_t own = 0; own < numbers.size(); ++own) {
     const std::int64_t number = numbers[own];
     if (number < -vocabulary || number >= vocabulary) return std::nullopt;
     const std::int64_t token = offsets ? static_cast<std::int64_t>(own) + number : number;
     if (token < 0 || token >= vocabulary) return std::nullopt;
-    const auto place = static_cast<std::size_t>(token);
+    const std::size_t place = token;
     if (said[place]) return std::nullopt;
     if (!marked.empty() && marked[place] == std::byte{0}) return std::nullopt;
     said[place] = true;
@@ -72,7 +72,7 @@ Result<std::shared_ptr<const Translation>> DraftedTokens(const Checkpoint& folde
     return Invalid("{}: lacks tensor d2t, which says which {} of the target's {} tokens it drafts",
                    where, drafted, target.vocabulary);
   }
-  std::vector<std::int64_t> numbers(static_cast<std::size_t>(drafted));
+  std::vector<std::int64_t> numbers(drafted);
   std::memcpy(numbers.data(), d2t.data(), d2t.size());
   const auto marks =
       std::ranges::count_if(t2d, [](std::byte mark) { return mark != std::byte{0}; });
@@ -90,11 +90,11 @@ Result<std::shared_ptr<const Translation>> DraftedTokens(const Checkpoint& folde
     return std::shared_ptr<const Translation>();
   }
   auto translation = std::make_shared<Translation>();
-  translation->read.resize(static_cast<std::size_t>(target.vocabulary));
+  translation->read.resize(target.vocabulary);
   std::iota(translation->read.begin(), translation->read.end(), 0);
   translation->said.assign(translation->read.size(), -1);
   for (std::size_t own = 0; own < tokens->size(); ++own) {
-    translation->said[static_cast<std::size_t>((*tokens)[own])] = static_cast<Token>(own);
+    translation->said[(*tokens)[own]] = static_cast<Token>(own);
   }
   translation->bos = target.bos;
   translation->eos = target.eos;

@@ -131,7 +131,7 @@ TEST_F(LearnedDraftTest, TokensOfAGgufFileAreNotAddedTo) {
   const auto draft = WithFolder("eagle3-gguf/drafter.gguf", with_numbers);
   ASSERT_TRUE(draft.ok()) << Message(draft);
   for (int own = 0; own < kDrafted; ++own) {
-    EXPECT_EQ(draft->translation->said[static_cast<std::size_t>(numbers[own])], own);
+    EXPECT_EQ(draft->translation->said[numbers[own]], own);
   }
 }
 
@@ -373,7 +373,7 @@ class DraftedTokensTest : public LearnedDraftTest {
     });
   }
   static void MakeAbsolute(std::vector<std::int64_t>& numbers) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] += static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] += i;
   }
 
   std::vector<std::int64_t> numbers_;

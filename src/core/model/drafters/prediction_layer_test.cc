@@ -163,7 +163,7 @@ class InGguf : public PredictionLayerTest {
     builder.Text("general.architecture", "qwen35");
     for (const auto& [name, view] : Layer().tensors) {
       const std::string& named = names.at(name.substr(0, name.rfind('.')));
-      std::vector<float> values(static_cast<std::size_t>(view.elements()));
+      std::vector<float> values(view.elements());
       LoadElements(view, 0, view.elements(), values.data());
       for (float& value : values) value += view.shape.size() == 1 ? 1 : 0;
       builder.Tensor(layer + named + ".weight", {view.shape.rbegin(), view.shape.rend()}, kF32,
@@ -233,7 +233,7 @@ TEST(GlmInGgufTest, IsTheLayerOfTheFolder) {
     const auto found = beside.find(name);
     const std::string in_file =
         found != beside.end() ? found->second : NameInFile(kGlm4Moe, /*gguf=*/true, name).substr(6);
-    std::vector<float> values(static_cast<std::size_t>(view.elements()));
+    std::vector<float> values(view.elements());
     LoadElements(view, 0, view.elements(), values.data());
     builder.Tensor("blk.2." + in_file, {view.shape.rbegin(), view.shape.rend()}, 0,
                    {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});

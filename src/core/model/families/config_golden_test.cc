@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/files/temporary_testing.h"
+#include "base/numbers/integers.h"
 #include "core/model/families/read_config.h"
 #include "core/model/golden_testing.h"
 #include "core/model/model_testing.h"
@@ -54,9 +55,9 @@ class ConfigGoldenTest : public testing::TestWithParam<std::string> {
     FT_ASSIGN_OR_RETURN(const auto weights, LoadWeights(checkpoint, read, backend.get()));
     const auto model = weights->MakeModel(backend.get());
     if (read.max_positions < std::ssize(tokens)) return InvalidInput("max_position_embeddings");
-    SequenceRunner runner(model.get(), static_cast<int>(tokens.size()));
+    SequenceRunner runner(model.get(), Int(tokens.size()));
     const float* logits = runner.Append(tokens);
-    logits += (tokens.size() - 1) * static_cast<std::size_t>(read.vocabulary);
+    logits += (tokens.size() - 1) * Size(read.vocabulary);
     return std::vector<float>(logits, logits + read.vocabulary);
   }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/numbers/integers.h"
 #include "base/text/parse_number.h"
 #include "base/text/printable.h"
 #include "core/model/config/rope_config.h"
@@ -212,15 +213,15 @@ void DescribeUsual(ConfigFields& fields, int context, ModelConfig* config) {
   }
   if (!fields.ok()) return;
   config->ropes = {ReadRope(fields, layer.attention.head_dim, {made_for, config->max_positions})};
-  config->layers.assign(static_cast<std::size_t>(layers), layer);
+  config->layers.assign(layers, layer);
 }
 
 std::vector<bool> SlidingLayers(ConfigFields& fields, int layers,
                                 const std::function<bool(int layer)>& otherwise) {
-  std::vector<bool> sliding(static_cast<std::size_t>(layers), false);
+  std::vector<bool> sliding(layers, false);
   const std::vector<std::string> types = fields.Strings("layer_types", sliding.size());
   for (std::size_t i = 0; i < sliding.size() && fields.ok(); ++i) {
-    sliding[i] = types.empty() ? otherwise(static_cast<int>(i)) : types[i] == "sliding_attention";
+    sliding[i] = types.empty() ? otherwise(Int(i)) : types[i] == "sliding_attention";
     if (types.empty() || sliding[i] || types[i] == "full_attention") continue;
     fields.Refuse("layer_types has {}, but only full_attention and sliding_attention are supported",
                   Printable(types[i]));
@@ -260,7 +261,7 @@ void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
                   most, routing.chosen_groups, routing.groups, routing.experts));
   }
   for (std::size_t i = 0; i < config->layers.size(); ++i) {
-    if (!sparse(static_cast<int>(i))) continue;
+    if (!sparse(Int(i))) continue;
     config->layers[i].mlp.routing = routing;
     config->layers[i].mlp.intermediate = intermediate;
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/numbers/integers.h"
 #include "core/model/families/read_config.h"
 #include "core/model/golden_testing.h"
 #include "core/model/model_testing.h"
@@ -99,7 +100,7 @@ TEST_P(FamilyGoldenTest, PassesOfAnySizeGiveTheSameBits) {
     ASSERT_NE(model, nullptr);
     std::vector<std::vector<float>> all;
     for (const std::size_t chunk : {std::size_t{1}, std::size_t{5}, prompt.size()}) {
-      SequenceRunner runner(model.get(), static_cast<int>(prompt.size()));
+      SequenceRunner runner(model.get(), Int(prompt.size()));
       std::vector<float>& logits = all.emplace_back();
       for (std::size_t begin = 0; begin < prompt.size(); begin += chunk) {
         const std::size_t count = std::min(chunk, prompt.size() - begin);

@@ -121,7 +121,7 @@ void ShareKeysAndValues(ConfigFields& fields, const std::vector<bool>& sliding,
   const bool wide = fields.BoolOr("use_double_wide_mlp", false);
   const auto own = sliding.begin() + (layers - shared);
   for (int i = layers - shared; i < layers && fields.ok(); ++i) {
-    const auto layer = static_cast<std::size_t>(i);
+    const std::size_t layer = i;
     const auto from = std::find(std::reverse_iterator(own), sliding.rend(), sliding[layer]);
     if (from == sliding.rend()) {
       return fields.Refuse(

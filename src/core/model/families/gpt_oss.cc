@@ -56,7 +56,7 @@ std::vector<std::byte> InOrder(const TensorView& stacked) {
   for (std::int64_t expert = 0; expert < stacked.shape[0]; ++expert) {
     for (std::int64_t output = 0; output < count; ++output, to += size) {
       const std::int64_t place = expert * count + PlaceOf(output, count, Outputs::kInTurns);
-      std::memcpy(to, stacked.data + static_cast<std::size_t>(place) * size, size);
+      std::memcpy(to, stacked.data + place * size, size);
     }
   }
   return made;

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/numbers/integers.h"
 #include "core/model/families/family.h"
 
 namespace foretoken {
@@ -32,14 +33,12 @@ void DescribeSmolLm3(ConfigFields& fields, ModelConfig* config) {
   for (std::size_t i = 0; i < config->layers.size(); ++i) {
     const bool rotated = rotates != nullptr
                              ? (*rotates)[i].is_number() && (*rotates)[i].get<double>() != 0
-                             : (i + 1) % static_cast<std::size_t>(every) != 0;
+                             : (i + 1) % Size(every) != 0;
     if (!rotated) config->layers[i].attention.rope = -1;
   }
   // Layers that are not listed by their type have a window where they do not rotate.
   const bool windows = fields.BoolOr("use_sliding_window", false);
-  const auto still = [&](int layer) {
-    return windows && config->layers[static_cast<std::size_t>(layer)].attention.rope < 0;
-  };
+  const auto still = [&](int layer) { return windows && config->layers[layer].attention.rope < 0; };
   const int window = fields.IntOr("sliding_window", 1, kMaxPositions, config->max_positions);
   SetWindows(SlidingLayers(fields, config->layer_count(), still), window, config);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "base/numbers/portable_math.h"
 #include "base/text/printable.h"
 #include "core/model/config/model_config.h"
@@ -53,7 +54,7 @@ class LayerArranger {
       LoadElements(from, 0, from.elements(), rates.data());
       std::vector<std::byte> made(order.size() * sizeof(float));
       for (std::size_t i = 0; i < order.size(); ++i) {
-        const double log_rate = rates[static_cast<std::size_t>(order[i])];
+        const double log_rate = rates[order[i]];
         const auto rate = static_cast<float>(-PortableExp(log_rate));
         std::memcpy(made.data() + i * sizeof(float), &rate, sizeof(float));
       }
@@ -150,7 +151,7 @@ std::vector<int> HeadsInTurns(const DeltaShape& shape) {
 // Folders of Qwen3-Next have queries, keys, values and gates by key heads, files each by itself.
 void ArrangeQwen3NextForGguf(Checkpoint* checkpoint, const ModelConfig& config) {
   for (int i = 0; i < config.layer_count(); ++i) {
-    const LayerSpec& layer = config.layers[static_cast<std::size_t>(i)];
+    const LayerSpec& layer = config.layers[i];
     if (!layer.is_recurrent()) continue;
     LayerArranger arranger(i, layer.delta, checkpoint);
     if (arranger.HasLogRates()) arranger.Rates(HeadsInOrder(layer.delta));
@@ -162,7 +163,7 @@ void ArrangeQwen3NextForGguf(Checkpoint* checkpoint, const ModelConfig& config) 
 // as there are key heads.
 void ArrangeQwen35ForGguf(Checkpoint* checkpoint, const ModelConfig& config) {
   for (int i = 0; i < config.layer_count(); ++i) {
-    const LayerSpec& layer = config.layers[static_cast<std::size_t>(i)];
+    const LayerSpec& layer = config.layers[i];
     if (!layer.is_recurrent()) continue;
     LayerArranger arranger(i, layer.delta, checkpoint);
     if (!arranger.HasLogRates() || !arranger.HasApart()) continue;
@@ -250,8 +251,7 @@ void DescribeRecurrent(ConfigFields& fields, bool keys_in_turns, ModelConfig* co
           "layer_types has {}, but only full_attention and linear_attention are supported",
           Printable(types[i]));
     }
-    if (types.empty() ? (i + 1) % static_cast<std::size_t>(every) != 0
-                      : types[i] == "linear_attention") {
+    if (types.empty() ? (i + 1) % Size(every) != 0 : types[i] == "linear_attention") {
       layer.attention = {};
       layer.delta = delta;
     } else {

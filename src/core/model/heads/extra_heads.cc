@@ -58,7 +58,7 @@ Result<LearnedDraft> ReadExtraHeads(Checkpoint model, const Checkpoint& target,
   draft.config = target_config;
   ModelConfig& config = draft.config;
   config.architecture = "extra heads, a layer each";
-  config.layers.assign(static_cast<std::size_t>(count), target_config.layers.back());
+  config.layers.assign(count, target_config.layers.back());
   config.tied_embeddings = false;
   config.feature = {.join = FeatureSpec::Join::kLayerHeads,
                     .points = {target_config.layer_count() - 1},

@@ -1,3 +1,4 @@
+#include "base/numbers/integers.h"
 #include "core/model/heads/heads_models.h"
 
 #include <algorithm>
@@ -80,9 +81,9 @@ class HeadsModel final : public Model {
 };
 
 void HeadsModel::Reserve(std::size_t rows, std::size_t wanted) {
-  const auto hidden = static_cast<std::size_t>(config_.hidden);
-  const auto vocabulary = static_cast<std::size_t>(config_.vocabulary);
-  const auto groups = static_cast<std::size_t>(groups_);
+  const std::size_t hidden = config_.hidden;
+  const std::size_t vocabulary = config_.vocabulary;
+  const std::size_t groups = groups_;
   const std::size_t heads = weights_->tensors.heads.size();
   GrowFloats(entered_, rows * hidden);
   GrowFloats(left_, rows * hidden);
@@ -103,7 +104,7 @@ std::size_t HeadsModel::HeadOf(const ForwardRow& row) const {
   const int head =
       config_.feature.sequential() ? row.path.count : config_.parallel.block - 1 - row.block_left;
   FT_CHECK(head >= 0 && head < config_.feature.heads, "head {} of {}", head, config_.feature.heads);
-  return static_cast<std::size_t>(head);
+  return head;
 }
 
 const float* HeadsModel::PassLayers(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) {
@@ -175,7 +176,7 @@ void HeadsModel::Enter(const DraftHead& head, const std::vector<Wanted>& wanted,
     to += std::ssize(tokens_) * config_.hidden;
   }
   if (!config_.feature.sequential()) return;
-  const int rows = static_cast<int>(std::ssize(wanted));
+  const int rows = std::ssize(wanted);
   Multiply(head.entry_residual, read_.as<float>(), rows, backend_, states_.as<float>());
   AddSilu(head.entry, read_.as<float>(), rows);
 }
@@ -199,7 +200,7 @@ void HeadsModel::MakeLogits(const LinearWeights& logits, int rows) {
 
 void HeadsModel::Say(const DraftHead& head, const std::vector<Wanted>& wanted,
                      const ForwardBatch& batch) {
-  const int rows = static_cast<int>(std::ssize(wanted));
+  const int rows = std::ssize(wanted);
   Enter(head, wanted, batch);
   for (const LinearWeights& block : head.blocks) AddSilu(block, states_.as<float>(), rows);
   MakeLogits(head.logits, rows);
@@ -216,8 +217,7 @@ void HeadsModel::Say(const DraftHead& head, const std::vector<Wanted>& wanted,
 Logits HeadsModel::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) {
   const auto wanted = std::ranges::count_if(batch.rows, &ForwardRow::wants_logits);
   // At least one row's worth, so that a pass without wanted rows is told from an interrupted one.
-  Reserve(std::max<std::size_t>(batch.rows.size(), 1),
-          static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
+  Reserve(std::max<std::size_t>(batch.rows.size(), 1), Size(std::max<std::ptrdiff_t>(wanted, 1)));
   for (auto& of_head : of_heads_) of_head.clear();
   if (!ReadStates(batch, kv, interrupt)) return {};
   for (std::size_t i = 0; i < of_heads_.size(); ++i) {

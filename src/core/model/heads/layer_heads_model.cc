@@ -1,3 +1,4 @@
+#include "base/numbers/integers.h"
 #include "core/model/heads/heads_models.h"
 
 #include <algorithm>
@@ -50,9 +51,9 @@ void LayerHeadsModel::Reserve(std::size_t rows, std::size_t wanted) {
   for (const auto& head : heads_) head->Reserve(rows, 0);
   of_head_.rows.reserve(rows);
   taken_.reserve(wanted);
-  GrowFloats(states_, wanted * static_cast<std::size_t>(config_.hidden));
-  GrowFloats(logits_, wanted * static_cast<std::size_t>(config_.vocabulary));
-  GrowFloats(maxima_, wanted * static_cast<std::size_t>(Logits::Groups(config_.vocabulary)));
+  GrowFloats(states_, wanted * config_.hidden);
+  GrowFloats(logits_, wanted * config_.vocabulary);
+  GrowFloats(maxima_, wanted * Logits::Groups(config_.vocabulary));
 }
 
 bool LayerHeadsModel::IsOf(const ForwardRow& row, int head) const {
@@ -87,7 +88,7 @@ void LayerHeadsModel::Collect(const ForwardBatch& batch, int head) {
 Logits LayerHeadsModel::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) {
   const auto wanted = std::ranges::count_if(batch.rows, &ForwardRow::wants_logits);
   // At least one row's worth, so that a pass without wanted rows is told from an interrupted one.
-  Reserve(batch.rows.size(), static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
+  Reserve(batch.rows.size(), Size(std::max<std::ptrdiff_t>(wanted, 1)));
   float* const states = states_.as<float>();
   std::fill_n(states, wanted * config_.hidden, 0.0F);
   of_head_.block_tables = batch.block_tables;
@@ -95,7 +96,7 @@ Logits LayerHeadsModel::Forward(const ForwardBatch& batch, KvStore& kv, Interrup
   for (int head = 0; head < config_.layer_count(); ++head) {
     Collect(batch, head);
     if (of_head_.rows.empty()) continue;
-    Model& layer = *heads_[static_cast<std::size_t>(head)];
+    Model& layer = *heads_[head];
     if (layer.Forward(of_head_, kv, interrupt).values == nullptr) return {};
     for (const Taken& each : taken_) {
       std::copy_n(layer.states() + each.state * config_.hidden, config_.hidden,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/numbers/integers.h"
 #include "base/numbers/portable_math.h"
 #include "core/model/decoder/float_buffer.h"
 
@@ -31,19 +32,19 @@ void SetMaxima(const float* logits, std::size_t rows, std::int64_t vocabulary, f
 
 void MarkovMixer::GrowTo(std::size_t wanted, const ModelConfig& config) {
   if (!config.markov.there()) return;
-  GrowFloats(states_, wanted * static_cast<std::size_t>(config.hidden));
+  GrowFloats(states_, wanted * config.hidden);
   Grow(wanted, config);
 }
 
 void MarkovMixer::Grow(std::size_t rows, const ModelConfig& config) {
-  const auto rank = static_cast<std::size_t>(config.markov.rank);
+  const std::size_t rank = config.markov.rank;
   GrowFloats(embedded_, rows * rank);
   GrowFloats(latents_, rows * rank);
-  GrowFloats(inputs_, rows * (2 * rank + static_cast<std::size_t>(config.hidden)));
+  GrowFloats(inputs_, rows * (2 * rank + Size(config.hidden)));
   GrowFloats(made_, rows * 3 * rank);
   GrowFloats(cells_, rows * rank);
-  GrowFloats(logits_, rows * static_cast<std::size_t>(config.vocabulary));
-  GrowFloats(maxima_, rows * static_cast<std::size_t>(Logits::Groups(config.vocabulary)));
+  GrowFloats(logits_, rows * config.vocabulary);
+  GrowFloats(maxima_, rows * Logits::Groups(config.vocabulary));
   GrowFloats(confidence_, rows);
   tokens_.reserve(rows);
   active_.reserve(rows);
@@ -74,9 +75,9 @@ const float* MarkovMixer::LayStates(const ModelConfig& config, std::span<const P
 void MarkovMixer::Gate(const ModelConfig& config, const MarkovWeights& weights,
                        std::span<const PathRow> rows, Backend* backend) {
   float* const gates = made_.as<float>();
-  Multiply(weights.gate, LayStates(config, rows, /*tokens=*/true), static_cast<int>(rows.size()),
-           backend, gates);
-  const std::size_t count = rows.size() * static_cast<std::size_t>(config.markov.rank);
+  Multiply(weights.gate, LayStates(config, rows, /*tokens=*/true), Int(rows.size()), backend,
+           gates);
+  const std::size_t count = rows.size() * Size(config.markov.rank);
   for (std::size_t i = 0; i < count; ++i) {
     latents_.as<float>()[i] = Sigmoid(gates[i]) * embedded_.as<float>()[i];
   }
@@ -85,7 +86,7 @@ void MarkovMixer::Gate(const ModelConfig& config, const MarkovWeights& weights,
 // Token by token of all paths at once: what a cell makes depends on nothing but its own path.
 void MarkovMixer::Unroll(const ModelConfig& config, const MarkovWeights& weights,
                          std::span<const PathRow> rows, Backend* backend) {
-  const auto rank = static_cast<std::size_t>(config.markov.rank);
+  const std::size_t rank = config.markov.rank;
   float* const cells = cells_.as<float>();
   float* const embedded = embedded_.as<float>();
   std::fill_n(cells, rows.size() * rank, 0.0F);
@@ -108,8 +109,7 @@ void MarkovMixer::Unroll(const ModelConfig& config, const MarkovWeights& weights
       to = std::copy_n(StateOf(config, row), config.hidden, to);
     }
     const float* made = made_.as<float>();
-    Multiply(weights.cell, inputs_.as<float>(), static_cast<int>(active_.size()), backend,
-             made_.as<float>());
+    Multiply(weights.cell, inputs_.as<float>(), Int(active_.size()), backend, made_.as<float>());
     for (const std::size_t i : active_) {
       const bool last = step + 1 == rows[i].path.size();
       for (std::size_t r = 0; r < rank; ++r) {
@@ -140,7 +140,7 @@ PathLogits MarkovMixer::Follow(const ModelConfig& config, const MarkovWeights& w
                                Backend* backend) {
   Grow(rows.size(), config);
   const MarkovSpec& spec = config.markov;
-  const int count = static_cast<int>(rows.size());
+  const int count = rows.size();
   float* to = logits_.as<float>();
   for (const PathRow& row : rows) {
     to = std::copy_n(logits + row.row() * config.vocabulary, config.vocabulary, to);

@@ -56,7 +56,7 @@ Result<std::vector<float>> ReadFloats(const FileTensors& file, std::string_view 
   if (view.shape != std::vector<std::int64_t>{count}) {
     return Invalid("{}: tensor '{}' is not a row of {} numbers", where, name, count);
   }
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(count);
   LoadElements(view, 0, count, values.data());
   for (const float value : values) {
     if (std::isfinite(value)) continue;

@@ -28,7 +28,7 @@ class JudgeHead {
 
   JudgeHead(std::vector<float> weight, float bias) : weight_(std::move(weight)), bias_(bias) {}
 
-  int hidden() const { return static_cast<int>(weight_.size()); }
+  int hidden() const { return weight_.size(); }
   /// sigmoid(w . h + b) of a state [hidden], summed in double and in order.
   double Approval(const BFloat16* state) const;
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "base/threads/clock.h"
 
 namespace foretoken {
@@ -98,13 +99,13 @@ void CapAtParts(std::span<const int> rows, std::vector<double>* us) {
 // ran out on 135M parameters after rows 3, 5, 6, 7 and 9, all of which cost the same, and what was
 // believed of 28 rows came from 17 and 32.)
 std::size_t NextToMeasure(std::span<const int> rows, std::span<const double> us) {
-  const int count = static_cast<int>(rows.size());
+  const int count = rows.size();
   int best = -1;
   double best_growth = 0;
   int best_skew = 0;  // How far from the middle between its neighbours.
   for (int i = 0; i < count; ++i) {
     if (us[i] > 0) continue;
-    if (std::has_single_bit(static_cast<unsigned>(rows[i]))) return static_cast<std::size_t>(i);
+    if (std::has_single_bit(static_cast<unsigned>(rows[i]))) return i;
     int low = i - 1;
     while (low >= 0 && us[low] == 0) --low;
     int high = i + 1;
@@ -120,7 +121,7 @@ std::size_t NextToMeasure(std::span<const int> rows, std::span<const double> us)
     best_skew = skew;
   }
   FT_CHECK(best >= 0, "all of {} are measured", rows.size());
-  return static_cast<std::size_t>(best);
+  return best;
 }
 
 // The usual time of each point from sweeps over all of them. A sweep is as long as the machine is
@@ -189,9 +190,8 @@ PassProbe::PassProbe(Model* model, int sequences, int rows, int context)
       sequences_(sequences),
       longest_(std::clamp(context, 1, std::max(1, model->config().max_positions - rows))),
       blocks_of_sequence_(BlocksFor(longest_ + rows)),
-      blocks_(static_cast<std::size_t>(sequences) * static_cast<std::size_t>(blocks_of_sequence_)),
-      kv_(model->backend().AllocateKv(
-          model->KvShapeFor(static_cast<std::int64_t>(blocks_.size())))) {
+      blocks_(Size(sequences) * Size(blocks_of_sequence_)),
+      kv_(model->backend().AllocateKv(model->KvShapeFor(std::ssize(blocks_)))) {
   std::iota(blocks_.begin(), blocks_.end(), 0);
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "base/numbers/portable_math.h"
 
 namespace foretoken {
@@ -100,7 +101,7 @@ TextScorer::TextScorer(Device* device, Model* model, Model* reference,
   blocks_of_window_ = BlocksFor(rows);
   windows_in_kv_ =
       std::min<std::int64_t>(windows.count, static_cast<std::int64_t>(kPassRows) / rows + 2);
-  blocks_.resize(static_cast<std::size_t>(windows_in_kv_ * blocks_of_window_));
+  blocks_.resize(Size(windows_in_kv_ * blocks_of_window_));
   std::iota(blocks_.begin(), blocks_.end(), 0);
   for (Model* reader : {model, reference}) {
     if (reader == nullptr) continue;
@@ -144,7 +145,7 @@ TextScorer::RowScore TextScorer::ScoreOf(std::size_t row, const float* logits,
                                          const float* reference) const {
   const int vocabulary = readers_[0].model->config().vocabulary;
   const Token token = tokens_[targets_[row]];
-  const std::size_t offset = row * static_cast<std::size_t>(vocabulary);
+  const std::size_t offset = row * vocabulary;
   logits += offset;
   const RowFacts facts = FactsOf(logits, vocabulary);
   RowScore score{.loss = facts.log_sum - double{logits[token]}};
@@ -164,7 +165,7 @@ Status TextScorer::Pass() {
   if (readers_.size() > 1) reference = readers_[1].model->Forward(batch_, readers_[1].kv).values;
   row_scores_.resize(targets_.size());
   device_->pool().Share(std::ssize(targets_), 1, [&](int, std::int64_t begin, std::int64_t end) {
-    for (auto row = static_cast<std::size_t>(begin); row < static_cast<std::size_t>(end); ++row) {
+    for (std::size_t row = begin; row < Size(end); ++row) {
       row_scores_[row] = ScoreOf(row, logits, reference);
     }
   });

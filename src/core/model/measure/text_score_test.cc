@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/numbers/integers.h"
 #include "core/model/config/named_shapes.h"
 #include "core/model/families/read_config.h"
 #include "core/model/model_testing.h"
@@ -109,7 +110,7 @@ class TextScoreTest : public testing::Test {
 
 // Probabilities by the C library, of all rows of a window.
 std::vector<std::vector<double>> LogProbabilities(Model* model, std::span<const Token> window) {
-  SequenceRunner runner(model, static_cast<int>(window.size()));
+  SequenceRunner runner(model, Int(window.size()));
   const float* logits = runner.Append(window);
   const int vocabulary = model->config().vocabulary;
   std::vector<std::vector<double>> rows;
@@ -233,7 +234,7 @@ class BrokenModel final : public Model {
     logits_.clear();
     for (const ForwardRow& given : batch.rows) {
       if (!given.wants_logits) continue;
-      const float* values = logits + row++ * static_cast<std::size_t>(config().vocabulary);
+      const float* values = logits + row++ * Size(config().vocabulary);
       logits_.insert(logits_.end(), values, values + config().vocabulary);
       if (given.token == after_) logits_.back() = NAN;
     }
@@ -281,7 +282,7 @@ TEST(TextScoreGolden, LossesAgree) {
         LoadWeights(*checkpoint, *ReadModelConfig(*checkpoint), backend.get()).value();
     const auto model = weights->MakeModel(backend.get());
     // The first token is the one that begins a text.
-    const int length = static_cast<int>(tokens.size());
+    const int length = tokens.size();
     TextScorer scorer(&device, model.get(), nullptr, tokens, std::nullopt,
                       MustCut(length, length, length - 1));
     ASSERT_TRUE(scorer.Pass().ok());

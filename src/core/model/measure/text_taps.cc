@@ -8,7 +8,7 @@ namespace foretoken {
 namespace {
 
 std::vector<std::int32_t> Numbers(std::int64_t count) {
-  std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
+  std::vector<std::int32_t> numbers(count);
   std::iota(numbers.begin(), numbers.end(), 0);
   return numbers;
 }
@@ -37,7 +37,7 @@ std::span<const BFloat16> TextTaps::Read(std::span<const Token> tokens) {
     }
     (void)model_->Forward(batch_, kv_);
   }
-  return {kv_.taps.Row(0), tokens.size() * static_cast<std::size_t>(kv_.taps.shape.width())};
+  return {kv_.taps.Row(0), tokens.size() * kv_.taps.shape.width()};
 }
 
 }  // namespace foretoken

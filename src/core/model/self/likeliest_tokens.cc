@@ -29,8 +29,7 @@ void FillBatch(const AskedText& text, std::size_t begin, const std::vector<std::
 std::vector<Token> LikeliestTokens(Model* model, std::span<const AskedText> texts) {
   std::size_t longest = 1;
   for (const AskedText& text : texts) longest = std::max(longest, text.tokens.size());
-  std::vector<std::int32_t> blocks(
-      static_cast<std::size_t>(BlocksFor(static_cast<std::int64_t>(longest))));
+  std::vector<std::int32_t> blocks(BlocksFor(static_cast<std::int64_t>(longest)));
   std::iota(blocks.begin(), blocks.end(), 0);
   KvStore kv = model->backend().AllocateKv(model->KvShapeFor(std::ssize(blocks)));
   const std::int64_t vocabulary = model->config().vocabulary;

@@ -12,7 +12,7 @@ struct AskedText {
   std::vector<Token> tokens;
   int first = 1;  ///< Before this token and each behind it, from 1 on.
 
-  int asked() const { return static_cast<int>(tokens.size()) - first; }
+  int asked() const { return std::ssize(tokens) - first; }
 };
 
 /// Reads texts as they are (teacher forcing) and says of every asked token which one the model

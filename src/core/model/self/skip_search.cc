@@ -45,28 +45,28 @@ SkipSearch::SkipSearch(ModelConfig model, double ratio, int budget, std::uint64_
     At(sublayer, &alone) = true;
     if (Without(alone, model_).ok()) allowed_.push_back(sublayer);
   }
-  const auto most = static_cast<int>(allowed_.size());
+  const int most = allowed_.size();
   wanted_ = std::clamp(static_cast<int>(std::lround(ratio * 2 * layers)), std::min(1, most), most);
 }
 
 std::vector<bool>::reference SkipSearch::At(int sublayer, SkippedSublayers* set) const {
-  const auto layer = static_cast<std::size_t>(sublayer / 2);
+  const std::size_t layer = sublayer / 2;
   return sublayer % 2 == 0 ? set->mixers[layer] : set->mlps[layer];
 }
 
 bool SkipSearch::Has(int sublayer, const SkippedSublayers& set) const {
-  const auto layer = static_cast<std::size_t>(sublayer / 2);
+  const std::size_t layer = sublayer / 2;
   return sublayer % 2 == 0 ? set.mixers[layer] : set.mlps[layer];
 }
 
 int SkipSearch::Pick(int count) {
   // Not a distribution of the library's, which differ from one to another.
-  return static_cast<int>(random_() % static_cast<std::uint64_t>(count));
+  return random_() % static_cast<std::uint64_t>(count);
 }
 
 int SkipSearch::PickOf(const SkippedSublayers& set, bool skipped) {
   const auto fits = [&](int sublayer) { return Has(sublayer, set) == skipped; };
-  const auto count = static_cast<int>(std::ranges::count_if(allowed_, fits));
+  const int count = std::ranges::count_if(allowed_, fits);
   if (count == 0) return -1;
   int left = Pick(count);
   for (const int sublayer : allowed_) {
@@ -91,7 +91,7 @@ SkippedSublayers SkipSearch::Changed(SkippedSublayers set) {
 }
 
 std::optional<SkippedSublayers> SkipSearch::Next() {
-  if (static_cast<int>(named_.size()) == budget_) return std::nullopt;
+  if (std::ssize(named_) == budget_) return std::nullopt;
   const bool changes = best_.has_value() && compared_ >= (budget_ + 2) / 3;
   for (int i = 0; i < kTries; ++i) {
     SkippedSublayers set = changes ? Changed(best_->skipped) : Random();

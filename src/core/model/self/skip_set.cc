@@ -23,9 +23,9 @@ Json NumbersOf(const std::vector<bool>& skipped) {
 }
 
 void ReadNumbers(JsonObject* object, const char* name, std::vector<bool>* skipped) {
-  const int last = static_cast<int>(skipped->size()) - 1;
+  const int last = std::ssize(*skipped) - 1;
   for (const int layer : object->Integers(name, skipped->size(), 0, last)) {
-    (*skipped)[static_cast<std::size_t>(layer)] = true;
+    (*skipped)[layer] = true;
   }
 }
 

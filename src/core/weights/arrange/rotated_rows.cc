@@ -19,8 +19,7 @@ std::vector<std::byte> Reordered(const TensorView& tensor, std::int64_t head_dim
     const std::int64_t rotated = in_head % half * 2 + in_head / half;
     const std::int64_t alternating = apart - in_head + (in_head < dims ? rotated : in_head);
     const auto [to, from] = row(apart, alternating);
-    std::memcpy(rows.data() + static_cast<std::size_t>(to) * row_bytes,
-                tensor.data + static_cast<std::size_t>(from) * row_bytes, row_bytes);
+    std::memcpy(rows.data() + to * row_bytes, tensor.data + from * row_bytes, row_bytes);
   }
   return rows;
 }

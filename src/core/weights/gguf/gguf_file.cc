@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "base/text/printable.h"
 #include "core/weights/file_tensors.h"
 
@@ -50,7 +51,7 @@ struct TensorInfo {
 
   std::size_t bytes() const {
     if (other.empty()) return view.bytes();
-    return static_cast<std::size_t>(view.elements()) * DTypeBytes(other);
+    return Size(view.elements()) * DTypeBytes(other);
   }
 };
 
@@ -90,7 +91,7 @@ Result<std::vector<std::int64_t>> ReadShape(std::string_view where, const std::s
     if (*size < 1 || *size > static_cast<std::uint64_t>(kMostElements / elements)) {
       return Invalid("{}: {} has the impossible dimension {}", where, what, *size);
     }
-    shape[i] = static_cast<std::int64_t>(*size);
+    shape[i] = *size;
     elements *= shape[i];
   }
   return shape;

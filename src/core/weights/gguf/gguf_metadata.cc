@@ -130,7 +130,7 @@ Status GgufMetadata::Integer(std::string_view key, std::int64_t low, std::int64_
   if (const auto* number = std::get_if<std::int64_t>(found)) given = *number;
   if (const auto* number = std::get_if<std::uint64_t>(found);
       number != nullptr && *number <= INT64_MAX) {
-    given = static_cast<std::int64_t>(*number);
+    given = *number;
   }
   if (!given || *given < low || *given > high) {
     return WrongKind(key, fmt::format("an integer from {} to {}", low, high));

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/files/byte_reader.h"
+#include "base/numbers/integers.h"
 #include "base/text/printable.h"
 #include "core/weights/torch/unpickle.h"
 
@@ -243,8 +244,8 @@ Result<std::span<const std::byte>> DataOfTensor(const PickledTensor& tensor,
     return Invalid("{} is of the storage '{}', which the file lacks", where,
                    Printable(tensor.storage));
   }
-  const auto element = static_cast<std::int64_t>(DTypeBytes(tensor.dtype));
-  const auto bytes = static_cast<std::int64_t>(storage->second.size());
+  const std::int64_t element = DTypeBytes(tensor.dtype);
+  const std::int64_t bytes = storage->second.size();
   if (bytes % element != 0 || tensor.storage_elements != bytes / element) {
     return Invalid("{} is of a storage of {} elements of {} bytes, but '{}' has {} bytes", where,
                    tensor.storage_elements, element, Printable(tensor.storage), bytes);
@@ -267,8 +268,7 @@ Result<std::span<const std::byte>> DataOfTensor(const PickledTensor& tensor,
     return Invalid("{} has {} elements from element {} on of a storage of {}", where, elements,
                    tensor.offset, tensor.storage_elements);
   }
-  return storage->second.subspan(static_cast<std::size_t>(tensor.offset * element),
-                                 static_cast<std::size_t>(size));
+  return storage->second.subspan(Size(tensor.offset * element), size);
 }
 
 }  // namespace

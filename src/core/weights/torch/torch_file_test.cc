@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/numbers/integers.h"
 #include "core/weights/safetensors.h"
 #include "core/weights/torch/torch_testing.h"
 
@@ -129,11 +130,11 @@ TEST(TorchFileTest, ReadsAnyPartsOfStorages) {
     ZipBuilder zip;
     zip.large = below(2) == 0;
     FileTensors expected;
-    std::vector<std::string> datas(static_cast<std::size_t>(below(4)));
+    std::vector<std::string> datas(below(4));
     std::string items;
     for (std::size_t i = 0; i < datas.size(); ++i) {
       const auto& [type, dtype] = kStorageTypes[below(std::ssize(kStorageTypes))];
-      const auto bytes = static_cast<std::int64_t>(DTypeBytes(dtype));
+      const std::int64_t bytes = DTypeBytes(dtype);
       const std::int64_t elements = below(40);
       for (std::int64_t b = 0; b < bytes * elements; ++b) {
         datas[i] += static_cast<char>(below(256));
@@ -150,8 +151,7 @@ TEST(TorchFileTest, ReadsAnyPartsOfStorages) {
                                                        {rows, columns}, {of_rows, of_columns});
         expected.Add(name, dtype, {rows, columns},
                      std::as_bytes(std::span(datas[i]))
-                         .subspan(static_cast<std::size_t>(offset * bytes),
-                                  static_cast<std::size_t>(rows * columns * bytes)));
+                         .subspan(Size(offset * bytes), Size(rows * columns * bytes)));
       }
     }
     zip.Add("x/byteorder", "little");
@@ -159,13 +159,12 @@ TEST(TorchFileTest, ReadsAnyPartsOfStorages) {
       zip.Add("x/data/" + std::to_string(i), datas[i], static_cast<std::uint16_t>(below(70)));
     }
     zip.Add("x/data.pkl", Pickled::Dictionary(items));
-    const std::string file = zip.Build(std::string(static_cast<std::size_t>(below(30)), 'c'));
+    const std::string file = zip.Build(std::string(below(30), 'c'));
     const auto holds = ParseTorchText(file);
     ASSERT_TRUE(holds.ok()) << holds.error().message;
     ExpectSame(*holds, expected);
     // Whatever is cut off is missed.
-    EXPECT_FALSE(
-        ParseTorchText(file.substr(0, static_cast<std::size_t>(below(std::ssize(file))))).ok());
+    EXPECT_FALSE(ParseTorchText(file.substr(0, below(std::ssize(file)))).ok());
   }
 }
 

@@ -181,7 +181,7 @@ std::optional<Id> Unpickler::Pop() {
 
 std::optional<std::vector<Id>> Unpickler::PopToMark() {
   if (marks_.empty()) return std::nullopt;
-  const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+  const auto begin = stack_.begin() + marks_.back();
   std::vector<Id> popped(begin, stack_.end());
   stack_.erase(begin, stack_.end());
   marks_.pop_back();
@@ -233,7 +233,7 @@ Status Unpickler::PushTuple() {
   for (int i = kItems - 1; i >= 0; --i) {
     const auto item = Pop();
     if (!item) return Damaged();
-    tuple.items[static_cast<std::size_t>(i)] = *item;
+    tuple.items[i] = *item;
   }
   return Push(std::move(tuple));
 }

@@ -108,7 +108,7 @@ class ProgramBuilder {
       const auto end = std::ranges::find_if(sequences, [&](const ByteSequence& sequence) {
         return sequence[depth].first != range.first;
       });
-      const auto alike = static_cast<std::size_t>(end - sequences.begin());
+      const std::size_t alike = end - sequences.begin();
       const bool last = depth + 1 == sequences.front().size();
       const ProgramCounter at =
           last ? next : CompileSequences(sequences.first(alike), depth + 1, next, begin);
@@ -159,7 +159,7 @@ class ProgramBuilder {
                               ProgramCounter next) {
     const auto [first, last] =
         std::ranges::mismatch(texts.front().substr(begin), texts.back().substr(begin));
-    const auto parting = static_cast<std::size_t>(first - texts.front().begin());
+    const std::size_t parting = first - texts.front().begin();
     const std::string_view common = texts.front().substr(begin, parting - begin);
     ProgramCounter entry = -1;
     if (texts.front().size() == parting) {
@@ -170,7 +170,7 @@ class ProgramBuilder {
       const char byte = texts.front()[parting];
       const auto end =
           std::ranges::find_if(texts, [&](std::string_view text) { return text[parting] != byte; });
-      const auto alike = static_cast<std::size_t>(end - texts.begin());
+      const std::size_t alike = end - texts.begin();
       entry = Either(entry, CompileTexts(texts.first(alike), parting, next));
       texts = texts.subspan(alike);
     }

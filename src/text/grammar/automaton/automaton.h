@@ -52,7 +52,7 @@ class Automaton {
 
   const Instruction& at(ProgramCounter counter) const { return program_[counter]; }
   std::size_t size() const { return program_.size(); }
-  int rules() const { return static_cast<int>(entries_.size()); }
+  int rules() const { return entries_.size(); }
   int root() const { return root_; }
   /// Whether there are lists whose items all differ.
   bool has_unique() const { return has_unique_; }
@@ -74,14 +74,14 @@ class Automaton {
     int stride = 0;  ///< Instructions of a copy.
     int outer = -1;  ///< The run of which a copy holds this one; -1: none.
   };
-  int runs() const { return static_cast<int>(runs_.size()); }
+  int runs() const { return runs_.size(); }
   const Run& run(int index) const { return runs_[index]; }
   /// The innermost run around an instruction; -1: none.
   int RunOf(ProgramCounter counter) const { return run_of_[counter]; }
 
   /// Bytes of one class are alike to every instruction.
   int ClassOf(std::uint8_t byte) const { return class_of_[byte]; }
-  int classes() const { return static_cast<int>(class_bytes_.size()); }
+  int classes() const { return class_bytes_.size(); }
   /// The first byte of a class.
   std::uint8_t ByteOfClass(int byte_class) const { return class_bytes_[byte_class]; }
   /// The bytes that its texts may have.

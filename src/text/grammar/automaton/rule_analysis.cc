@@ -17,9 +17,7 @@ constexpr int kMaxInPlaceWeight = 64;
 // Bounds the work for rules that refer to one another in nested circles.
 constexpr int kMaxSweeps = 200;
 
-int Saturate(std::int64_t value, int most) {
-  return static_cast<int>(std::min<std::int64_t>(value, most));
-}
+int Saturate(std::int64_t value, int most) { return std::min<std::int64_t>(value, most); }
 
 // Whether something holds for an expression, given the rules for which it does and whether it does
 // for a literal or a class.

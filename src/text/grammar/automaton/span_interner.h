@@ -15,7 +15,7 @@ class SpanInterner {
  public:
   SpanInterner() { Clear(); }
 
-  int size() const { return static_cast<int>(begins_.size()) - 1; }
+  int size() const { return std::ssize(begins_) - 1; }
   /// Bytes held, about.
   std::size_t bytes() const { return items_.size() * sizeof(T) + begins_.size() * 12; }
 

@@ -80,7 +80,7 @@ StateGraph::State StateGraph::Import(const StateGraph& other, State state) {
 
 // The contexts that a state's threads may return to, ascending.
 std::vector<CallContext> StateGraph::ContextsBehind(State state) const {
-  std::vector<bool> seen(static_cast<std::size_t>(contexts_.size()), false);
+  std::vector<bool> seen(contexts_.size(), false);
   std::vector<CallContext> found;
   const auto note = [&](std::span<const GrammarThread> threads) {
     for (const GrammarThread& thread : threads) {
@@ -110,7 +110,7 @@ StateGraph::Transition StateGraph::Compute(State state, int byte_class) {
   const int log_steps = std::bit_width(static_cast<std::uint64_t>(steps_ - 1));
   const State next = Intern();
   FT_CHECK(next <= kStateMask, "{} states", next);
-  transitions_[static_cast<std::size_t>(state) * automaton_->classes() + byte_class] =
+  transitions_[Size(state) * automaton_->classes() + byte_class] =
       log_steps << kStepsShift | (begins_unique ? kBeginsUnique : 0) | next;
   return {next, std::int64_t{1} << log_steps, begins_unique};
 }

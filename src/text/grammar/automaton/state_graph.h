@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "text/grammar/automaton/automaton.h"
 #include "text/grammar/automaton/span_interner.h"
 
@@ -79,7 +80,7 @@ class StateGraph {
   }
   /// Transitions are numbered: below transitions(), which grows with the states.
   std::size_t IndexOf(State state, std::uint8_t byte) const {
-    return static_cast<std::size_t>(state) * automaton_->classes() + automaton_->ClassOf(byte);
+    return Size(state) * automaton_->classes() + automaton_->ClassOf(byte);
   }
   std::size_t transitions() const { return transitions_.size(); }
 

@@ -11,6 +11,7 @@
 #include <random>
 #include <set>
 
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 #include "text/grammar/automaton/code_points.h"
 #include "text/grammar/tokens/grammar_constraint.h"
@@ -89,7 +90,7 @@ class RandomGrammar {
  public:
   explicit RandomGrammar(unsigned seed) : random_(seed) {}
 
-  int Below(int n) { return static_cast<int>(random_() % n); }
+  int Below(int n) { return random_() % n; }
 
   std::string Make() {
     std::string text;
@@ -249,7 +250,7 @@ void CheckMasksOfGrammar(const std::string& text, RandomGrammar* random, bool dr
     ASSERT_FALSE(allowed.empty()) << text;
     EXPECT_EQ(cursor.MayEnd(), graph.MayEnd(state));
     EXPECT_EQ(cursor.MayContinue(), allowed.size() > 1 || allowed[0] != 0);
-    const Token token = allowed[random->Below(static_cast<int>(allowed.size()))];
+    const Token token = allowed[random->Below(Int(allowed.size()))];
     if (token == 0) return;
     state = after(token);
     dropped = true;
@@ -320,7 +321,7 @@ bool EndsAtRandom(const std::shared_ptr<GrammarConstraint>& constraint, RandomGr
     EXPECT_FALSE(allowed.empty()) << constraint->grammar();
     if (allowed.empty()) return false;
     if (allowed.front() == 0) return true;
-    cursor.Push(allowed[random->Below(static_cast<int>(allowed.size()))]);
+    cursor.Push(allowed[random->Below(Int(allowed.size()))]);
   }
   return false;
 }

@@ -51,7 +51,7 @@ UniformSteps::Answer UniformSteps::LetThrough(State state, CharacterKinds kinds,
 }
 
 UniformSteps::Step& UniformSteps::StepOf(State state) {
-  const auto index = static_cast<std::size_t>(state);
+  const std::size_t index = state;
   if (index >= steps_.size()) steps_.resize(index + 1);
   return steps_[index];
 }

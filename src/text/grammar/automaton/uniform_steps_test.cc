@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "text/grammar/tokens/token_mask.h"
 
 namespace foretoken {
@@ -23,7 +24,7 @@ class Random {
  public:
   explicit Random(unsigned seed) : random_(seed) {}
 
-  int Below(int n) { return static_cast<int>(random_() % n); }
+  int Below(int n) { return random_() % n; }
   template <std::size_t Size>
   std::string Of(const char* const (&texts)[Size]) {
     return texts[Below(Size)];
@@ -140,7 +141,7 @@ TEST(UniformSteps, LetThroughWhatTryingEveryTokenFindsInTheSameSteps) {
       const auto same = fresh.graph->Next(fresh.graph->start(), text);
       ASSERT_EQ(fresh.MaskOf(same).steps(), mask.steps()) << text << " in\n" << grammar;
       if (allowed.empty()) break;
-      text += trie.BytesOf(allowed[random.Below(static_cast<int>(allowed.size()))]);
+      text += trie.BytesOf(allowed[random.Below(Int(allowed.size()))]);
     }
   }
 }

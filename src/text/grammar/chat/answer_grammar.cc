@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/numbers/integers.h"
 #include "foretoken/chat_format.h"
 #include "text/grammar/automaton/code_points.h"
 #include "text/grammar/chat/arguments.h"
@@ -91,7 +92,7 @@ class AnswerWriter {
            std::move(arguments), LiteralOf(std::string(form.after_arguments))}));
     }
     grammar_.rules.push_back({"call", ChoiceOf(std::move(calls))});
-    return RuleOf(static_cast<int>(grammar_.rules.size()) - 1);
+    return RuleOf(Int(grammar_.rules.size()) - 1);
   }
 
   // One call or several, with what stands around them.
@@ -111,8 +112,7 @@ class AnswerWriter {
     // Also where only calls as a whole begin with another mark.
     const std::string_view beginning = form.first.empty() ? form.before_name : form.first;
     const auto common = std::ranges::mismatch(form.open, beginning).in1 - form.open.begin();
-    const std::string_view mark =
-        common == 0 ? form.open : form.open.substr(0, static_cast<std::size_t>(common));
+    const std::string_view mark = common == 0 ? form.open : form.open.substr(0, common);
     const std::string_view not_first = form.opens_by_brace ? "{ \n\t\r" : "";
     Expression text = TextWithout(mark, not_first, &grammar_);
     // A brace begins a call only where nothing is said before it.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "base/result.h"
 #include "foretoken/json_schema.h"
 #include "json/json.h"
@@ -73,7 +74,7 @@ class GemmaArgumentWriter {
 
   Expression Rule(Expression body) {
     grammar_->rules.push_back({fmt::format("r{}", grammar_->rules.size()), std::move(body)});
-    return RuleOf(static_cast<int>(grammar_->rules.size()) - 1);
+    return RuleOf(Int(grammar_->rules.size()) - 1);
   }
 
   Result<Expression> Constants(const Json& values) {
@@ -260,7 +261,7 @@ Result<Expression> Include(std::string_view text, Grammar* grammar) {
     return InvalidInput(
         "'@reasoning' is about an answer as a whole; a grammar of what is said cannot have it");
   }
-  const auto before = static_cast<int>(grammar->rules.size());
+  const int before = grammar->rules.size();
   for (GrammarRule& rule : included.rules) {
     ShiftRules(before, &rule.body);
     rule.name = fmt::format("r{}", grammar->rules.size());

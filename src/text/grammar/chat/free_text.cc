@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 #include "text/grammar/automaton/code_points.h"
 #include "text/grammar/grammar_text.h"
@@ -33,7 +34,7 @@ class MarkSearch {
       borders_.push_back(After(borders_[i - 1], mark_[i]));
   }
 
-  int states() const { return static_cast<int>(mark_.size()); }
+  int states() const { return mark_.size(); }
   // Characters that lead anywhere but to the beginning, with where they do.
   std::map<std::uint32_t, int> Steps(int state) const {
     std::map<std::uint32_t, int> steps;
@@ -45,9 +46,9 @@ class MarkSearch {
 
  private:
   int After(int state, std::uint32_t character) const {
-    while (mark_[static_cast<std::size_t>(state)] != character) {
+    while (mark_[state] != character) {
       if (state == 0) return 0;
-      state = borders_[static_cast<std::size_t>(state) - 1];
+      state = borders_[state - 1];
     }
     return state + 1;
   }
@@ -59,7 +60,7 @@ class MarkSearch {
 
 // Adds a rule for each state, and returns the first. With `up_to` the texts end with the mark.
 int AddStates(const MarkSearch& search, bool up_to, Grammar* grammar) {
-  const auto first = static_cast<int>(grammar->rules.size());
+  const int first = grammar->rules.size();
   for (int state = 0; state < search.states(); ++state) {
     const std::map<std::uint32_t, int> steps = search.Steps(state);
     std::vector<Expression> ways;
@@ -91,7 +92,7 @@ Expression TextWithout(std::string_view mark, std::string_view not_first, Gramma
   const int first = AddStates(MarkSearch(mark), /*up_to=*/false, grammar);
   if (not_first.empty()) return RuleOf(first);
   // The first character's own rule: that of the beginning, but for some.
-  Expression beginning = grammar->rules[static_cast<std::size_t>(first)].body;
+  Expression beginning = grammar->rules[first].body;
   std::vector<CodeRange> excluded;
   for (const char c : not_first) {
     const auto code = static_cast<std::uint32_t>(c);
@@ -107,7 +108,7 @@ Expression TextWithout(std::string_view mark, std::string_view not_first, Gramma
     return !way.parts.empty() && way.parts.front().ranges.empty();
   });
   grammar->rules.push_back({fmt::format("r{}", grammar->rules.size()), std::move(beginning)});
-  return RuleOf(static_cast<int>(grammar->rules.size()) - 1);
+  return RuleOf(Int(grammar->rules.size()) - 1);
 }
 
 }  // namespace foretoken

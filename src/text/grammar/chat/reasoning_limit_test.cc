@@ -63,7 +63,7 @@ TEST(ReasoningLimit, EndsThoughtsAfterTheirLastToken) {
   // The same along a path as by what was pushed.
   const std::vector<Token> ending = {so, so, so, words.Of("."), words.Of("</t>")};
   for (std::size_t i = 2; i < ending.size(); ++i) {
-    const std::vector<Token> path(ending.begin(), ending.begin() + static_cast<std::ptrdiff_t>(i));
+    const std::vector<Token> path(ending.begin(), ending.begin() + i);
     EXPECT_EQ(words.After(cursor, path).size(), 1U);
   }
   EXPECT_THAT(words.After(cursor, ending), SizeIs(testing::Gt(100)));

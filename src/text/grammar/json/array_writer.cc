@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "text/grammar/grammar_text.h"
 #include "text/grammar/json/scalar_language.h"
 #include "text/grammar/json/schema_writer.h"
@@ -21,7 +22,7 @@ Expression SchemaWriter::Array(const Demands& demands) {
   if (items.count.max >= 0 && items.count.max < items.count.min) return ChoiceOf({});
   for (const Json* schema : demands.arrays) {
     if (!schema->contains("prefixItems")) continue;
-    items.fixed = std::max(items.fixed, static_cast<int>((*schema)["prefixItems"].size()));
+    items.fixed = std::max(items.fixed, Int((*schema)["prefixItems"].size()));
   }
   if (!demands.positions.empty()) {
     items.fixed = std::max(items.fixed, demands.positions.rbegin()->first + 1);

@@ -117,7 +117,7 @@ Expression JsonGrammar::Rule(Base base, Spelling spelling) const {
 }
 
 int JsonGrammar::AddRule() {
-  const int rule = static_cast<int>(grammar_.rules.size());
+  const int rule = grammar_.rules.size();
   grammar_.rules.push_back({.name = fmt::format("r{}", rule), .body = ChoiceOf({})});
   return rule;
 }

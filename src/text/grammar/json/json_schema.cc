@@ -55,7 +55,7 @@ class SizeCheck : public JsonEvents {
 // `members` members: parsed into Json, it would take long, since members that
 // are kept in order are searched from front to back. A text that is no JSON passes.
 Status CheckJsonSize(std::string_view text, int depth, int members) {
-  SizeCheck check(static_cast<std::size_t>(depth), members);
+  SizeCheck check(depth, members);
   ReadJsonEvents(text, &check);
   if (check.complaint().empty()) return {};
   return InvalidInput(check.complaint());

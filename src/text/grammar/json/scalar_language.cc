@@ -164,7 +164,7 @@ Expression StringPart(const Demands& demands, Spelling spelling, const SchemaDoc
   // Counting along takes steps for each character: shorter strings may have to do.
   std::size_t steps = 0;
   for (const auto& state : uncounted.states()) steps += state.steps.size();
-  const int fitting = static_cast<int>(2 * JsonGrammar::kMaxSteps / steps);
+  const int fitting = 2 * JsonGrammar::kMaxSteps / steps;
   const int longest = std::min(length.max, std::max({kFewestCounted, length.min, fitting}));
   for (int max = longest;; max /= 2) {
     const bool last = max < 2 * std::max(kFewestCounted, length.min);

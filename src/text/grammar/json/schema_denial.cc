@@ -187,8 +187,7 @@ class Denial {
 
   void DenyArray(std::string_view keyword, const Json& value, const Json& schema,
                  std::vector<Alternative>* fork) {
-    const auto prefix =
-        static_cast<int>(schema.contains("prefixItems") ? schema["prefixItems"].size() : 0);
+    const int prefix = schema.contains("prefixItems") ? schema["prefixItems"].size() : 0;
     if (keyword == "prefixItems") {
       for (int i = 0; i < prefix; ++i) {
         fork->emplace_back([i, &item = value[i]](Draft* to) {

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
@@ -48,7 +50,7 @@ Steps<Key> NumberSteps(const Key& dot, const Key& other, OfDigit of_digit) {
 
 int DigitAt(const Decimal& decimal, int place) {  // 0 is the first before which the point would be.
   const int at = decimal.point + place;
-  return at >= 0 && at < static_cast<int>(decimal.digits.size()) ? decimal.digits[at] - '0' : 0;
+  return at >= 0 && at < std::ssize(decimal.digits) ? decimal.digits[at] - '0' : 0;
 }
 
 // Unsigned numbers that compare with `bound` (its sign ignored) as `allowed` says of less, equal
@@ -58,7 +60,7 @@ Result<RegularLanguage> Compared(const Decimal& bound, bool less, bool equal, bo
   // digits compare so far. What is longer before the point is greater.
   using Key = std::tuple<int, int, int>;
   const int whole = std::max(1, bound.point);
-  const int fraction = std::max(0, static_cast<int>(bound.digits.size()) - bound.point);
+  const int fraction = std::max(0, Int(bound.digits.size()) - bound.point);
   const Key dead{-1, 0, 0};
   const auto compared = [](int digit, int with) { return digit < with ? -1 : digit > with; };
   const auto at_point = [&](int count, int order) { return count < whole ? -1 : order; };
@@ -124,8 +126,8 @@ std::string Decimal::Text() const {
   const int missing = std::max(0, 1 - point);  // Zeros in front, one of them before the point.
   text.insert(0, missing, '0');
   const int whole = point + missing;
-  if (whole > static_cast<int>(text.size())) text.resize(whole, '0');
-  if (whole < static_cast<int>(text.size())) text.insert(whole, 1, '.');
+  if (whole > std::ssize(text)) text.resize(whole, '0');
+  if (whole < std::ssize(text)) text.insert(whole, 1, '.');
   return (negative ? "-" : "") + text;
 }
 
@@ -168,8 +170,8 @@ Result<RegularLanguage> DecimalsFrom(const Decimal& bound, bool exclusive) {
 
 Result<RegularLanguage> DecimalMultiples(const Decimal& divisor) {
   // Digits are read up to the divisor's last place; what comes after it must be zeros.
-  const int places = std::max(0, static_cast<int>(divisor.digits.size()) - divisor.point);
-  const int zeros = std::max(0, divisor.point - static_cast<int>(divisor.digits.size()));
+  const int places = std::max(0, Int(divisor.digits.size()) - divisor.point);
+  const int zeros = std::max(0, divisor.point - Int(divisor.digits.size()));
   std::int64_t modulus = 0;
   for (const char digit : divisor.digits + std::string(std::min(zeros, 6), '0')) {
     modulus = modulus * 10 + (digit - '0');

@@ -51,7 +51,7 @@ class PatternAutomaton {
     } else if (!error_.has_value()) {
       error_ = Invalid("needs an automaton of more than {} states", kMaxPlaces);
     }
-    return static_cast<int>(places_.size()) - 1;
+    return std::ssize(places_) - 1;
   }
 
   // Where `pattern`, followed by what comes at `next`, begins.
@@ -125,7 +125,7 @@ class PatternAutomaton {
     }
     const auto states = language->states();
     const std::vector<bool> live = language->LiveStates();
-    const int first = static_cast<int>(places_.size());
+    const int first = places_.size();
     for (std::size_t i = 0; i < states.size(); ++i) {
       Place place;
       if (states[i].accepts) place.next.push_back(kEnd);

@@ -17,7 +17,7 @@ constexpr std::size_t kMaxTransitions = 8'000'000;
 class StatePartition {
  public:
   explicit StatePartition(std::span<const RegularLanguage::State> states)
-      : count_(static_cast<int>(states.size())), block_(count_, 0), order_(count_), place_(count_) {
+      : count_(Int(states.size())), block_(count_, 0), order_(count_), place_(count_) {
     for (int i = 0; i < count_; ++i) order_[i] = place_[i] = i;
     blocks_.push_back({0, count_, 0});
     SortTransitions(states);
@@ -101,7 +101,7 @@ class StatePartition {
       blocks_[split].marked = 0;
       if (middle == was.end) continue;
       const bool first_is_smaller = was.marked < was.end - middle;
-      const int added = static_cast<int>(blocks_.size());
+      const int added = blocks_.size();
       blocks_.push_back(first_is_smaller ? Block{was.begin, middle, 0} : Block{middle, was.end, 0});
       (first_is_smaller ? blocks_[split].begin : blocks_[split].end) = middle;
       for (int i = blocks_[added].begin; i < blocks_[added].end; ++i) block_[order_[i]] = added;
@@ -286,8 +286,8 @@ std::vector<bool> RegularLanguage::LiveStates() const {
   std::vector<bool> live(states_.size(), false);
   std::vector<int> todo;
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    for (const Step& step : states_[i].steps) sources[step.target].push_back(static_cast<int>(i));
-    if (states_[i].accepts) todo.push_back(static_cast<int>(i));
+    for (const Step& step : states_[i].steps) sources[step.target].push_back(Int(i));
+    if (states_[i].accepts) todo.push_back(Int(i));
   }
   while (!todo.empty()) {
     const int state = todo.back();
@@ -317,7 +317,7 @@ void RegularLanguage::Minimize() {
   std::vector<State> merged;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     if (number[block[i]] >= 0) continue;
-    number[block[i]] = static_cast<int>(merged.size());
+    number[block[i]] = Int(merged.size());
     merged.push_back(std::move(states_[i]));
   }
   for (State& state : merged) {

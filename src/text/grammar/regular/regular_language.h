@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "base/result.h"
 #include "base/text/utf8.h"
 
@@ -87,7 +88,7 @@ Result<RegularLanguage> RegularLanguage::Explore(const Key& start, Steps steps, 
     const Key key = keys[states.size()];
     State state{.accepts = accepts(key)};
     for (auto& [last, next] : steps(key)) {
-      const auto [known, added] = numbers.try_emplace(next, static_cast<int>(keys.size()));
+      const auto [known, added] = numbers.try_emplace(next, Int(keys.size()));
       if (added) keys.push_back(next);
       state.steps.push_back({last, known->second});
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
@@ -20,7 +22,7 @@ void EndThoughts(const ReasoningCursor& cursor, const TokenTrie& trie,
     });
   };
   for (Token token = 0; token < trie.vocabulary(); ++token) {
-    std::uint64_t& word = tokens[static_cast<std::size_t>(token) / 64];
+    std::uint64_t& word = tokens[Size(token) / 64];
     const std::uint64_t bit = std::uint64_t{1} << (token % 64);
     if ((word & bit) == 0) continue;
     const bool stays = next.has_value() ? token == *next : ends_character(token);

@@ -23,7 +23,7 @@ void SetAll(std::span<const Token> tokens, std::vector<std::uint64_t>* mask) {
 }  // namespace
 
 std::shared_ptr<const FrameMask> FrameMasks::Find(std::span<const ProgramCounter> counters) {
-  const auto id = static_cast<std::size_t>(keys_.Intern(counters));
+  const std::size_t id = keys_.Intern(counters);
   if (id == masks_.size()) masks_.emplace_back();
   return masks_[id];
 }
@@ -36,7 +36,7 @@ std::shared_ptr<const FrameMask> FrameMasks::Add(std::span<const ProgramCounter>
     bytes_ = 0;
   }
   bytes_ += mask.bits.size() * 8 + (mask.tokens.size() + mask.exits.size()) * 4;
-  const auto id = static_cast<std::size_t>(keys_.Intern(counters));
+  const std::size_t id = keys_.Intern(counters);
   if (id == masks_.size()) masks_.emplace_back();
   masks_[id] = std::make_shared<const FrameMask>(std::move(mask));
   return masks_[id];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 
 TokenTrie::TokenTrie(std::span<const std::string_view> token_bytes) {
@@ -31,8 +33,7 @@ TokenTrie::TokenTrie(std::span<const std::string_view> token_bytes) {
   std::string_view path;
   for (const Token token : sorted) {
     const std::string_view bytes = BytesOf(token);
-    const auto common =
-        static_cast<std::size_t>(std::ranges::mismatch(path, bytes).in1 - path.begin());
+    const std::size_t common = std::ranges::mismatch(path, bytes).in1 - path.begin();
     close_below(common);
     for (std::size_t i = common; i < bytes.size(); ++i) {
       open.push_back(static_cast<std::int32_t>(nodes_.size()));
@@ -42,7 +43,7 @@ TokenTrie::TokenTrie(std::span<const std::string_view> token_bytes) {
     }
     tokens_.push_back(token);
     path = bytes;
-    depth_ = std::max(depth_, static_cast<int>(bytes.size()));
+    depth_ = std::max(depth_, Int(bytes.size()));
   }
   close_below(0);
   nodes_[0].end = static_cast<std::int32_t>(nodes_.size());

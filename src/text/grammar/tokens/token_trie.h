@@ -37,7 +37,7 @@ class TokenTrie {
   /// a byte that no token stands for alone.
   explicit TokenTrie(std::span<const std::string_view> token_bytes);
 
-  int vocabulary() const { return static_cast<int>(begins_.size()) - 1; }
+  int vocabulary() const { return std::ssize(begins_) - 1; }
   /// Bytes of the longest token.
   int depth() const { return depth_; }
   std::string_view BytesOf(Token token) const {
@@ -48,7 +48,7 @@ class TokenTrie {
   /// The bytes that tokens stand for alone: a text of these can be written whatever comes next.
   const ByteSet& bytes() const { return bytes_alone_; }
 
-  int size() const { return static_cast<int>(nodes_.size()) - 1; }
+  int size() const { return std::ssize(nodes_) - 1; }
   const Node& at(int node) const { return nodes_[node]; }
   const Below& below(int node) const { return below_[node]; }
   std::span<const Token> tokens(int node) const { return tokens(node, node + 1); }

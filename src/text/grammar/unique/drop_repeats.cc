@@ -4,6 +4,8 @@
 #include <bitset>
 #include <string_view>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken {
 namespace {
 
@@ -41,12 +43,8 @@ class Walk {
   }
 
  private:
-  bool Has(Token token) const {
-    return (bits_[static_cast<std::size_t>(token) / 64] >> (token % 64) & 1) != 0;
-  }
-  void TakeOut(Token token) {
-    bits_[static_cast<std::size_t>(token) / 64] &= ~(std::uint64_t{1} << (token % 64));
-  }
+  bool Has(Token token) const { return (bits_[Size(token) / 64] >> (token % 64) & 1) != 0; }
+  void TakeOut(Token token) { bits_[Size(token) / 64] &= ~(std::uint64_t{1} << (token % 64)); }
   // False once the steps, with what it took to compare items meanwhile, are too many.
   bool Spend(std::int64_t steps) {
     compared_ += lists_.comparisons() - seen_comparisons_;

@@ -24,7 +24,7 @@ int FirstRefused(std::string_view text, UniqueLists* lists) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool begins = text[i] == '<';
     if (!lists->Push(static_cast<std::uint8_t>(begins ? '[' : text[i]), begins)) {
-      return static_cast<int>(i);
+      return i;
     }
   }
   return -1;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 
 namespace foretoken {
 namespace {
@@ -54,7 +55,7 @@ Result<std::string> HashOfFile(const std::filesystem::path& path, std::uint64_t 
     if (!file.read(block.data(), wanted)) {
       return Invalid("'{}' cannot be read", path.string());
     }
-    digest.Update({block.data(), static_cast<std::size_t>(wanted)});
+    digest.Update({block.data(), Size(wanted)});
     done += static_cast<std::uint64_t>(wanted);
   }
   return digest.Hex();

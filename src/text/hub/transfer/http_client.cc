@@ -355,7 +355,7 @@ HttpClient::~HttpClient() { curl_global_cleanup(); }
 
 Status HttpClient::FetchAll(std::span<Fetch> fetches) {
   Transfers transfers;
-  const auto most = static_cast<std::size_t>(settings_.connections);
+  const std::size_t most = settings_.connections;
   std::size_t next = 0;
   while (next < fetches.size() || !transfers.done()) {
     if (cancelled_()) return Error{ErrorCode::kCancelled, "interrupted"};

@@ -38,7 +38,7 @@ bool WriteAt(int descriptor, const void* from, std::size_t bytes, std::uint64_t 
     if (written <= 0) return false;
     next += written;
     at += static_cast<std::uint64_t>(written);
-    bytes -= static_cast<std::size_t>(written);
+    bytes -= written;
   }
   return true;
 }
@@ -51,7 +51,7 @@ bool ReadAt(int descriptor, void* to, std::size_t bytes, std::uint64_t at) {
     if (read <= 0) return false;
     next += read;
     at += static_cast<std::uint64_t>(read);
-    bytes -= static_cast<std::size_t>(read);
+    bytes -= read;
   }
   return true;
 }

@@ -33,7 +33,7 @@ Value Insert(Workspace* workspace, const Value& self, Arguments* arguments) {
   std::vector<Value>& items = self.AsList()->items;
   if (!parameters.Close() || !workspace->Step(items.size())) return {};
   if (!workspace->Push(self.AsList(), item)) return {};
-  const auto count = static_cast<std::int64_t>(items.size()) - 1;
+  const auto count = std::ssize(items) - 1;
   const std::int64_t place =
       std::clamp(index < 0 ? std::max(index, -count) + count : index, std::int64_t{0}, count);
   std::rotate(items.begin() + place, items.end() - 1, items.end());
@@ -45,7 +45,7 @@ Value PopItem(Workspace* workspace, const Value& self, Arguments* arguments) {
   const std::int64_t index = parameters.Integer("index", -1);
   std::vector<Value>& items = self.AsList()->items;
   if (!parameters.Close() || !workspace->Step(items.size())) return {};
-  const auto count = static_cast<std::int64_t>(items.size());
+  const std::int64_t count = items.size();
   if (index < -count || index >= count) return workspace->Fail("pop from outside of the list");
   const auto place = items.begin() + (index < 0 ? index + count : index);
   Value item = std::move(*place);

@@ -158,7 +158,7 @@ class PercentFormatter {
 
   void Pad(const Text& text, const Directive& directive, bool zeros) {
     const auto missing = directive.width - static_cast<std::int64_t>(CharactersIn(text.bytes()));
-    const std::string fill(static_cast<std::size_t>(std::max<std::int64_t>(missing, 0)),
+    const std::string fill(std::max<std::int64_t>(missing, 0),
                            zeros && !directive.has('-') ? '0' : ' ');
     if (directive.has('-')) {
       builder_.Append(text);

@@ -27,7 +27,7 @@ Value MakeRange(Workspace* workspace, Arguments* arguments) {
   List* list = workspace->NewList(List::Kind::kRange);
   const std::int64_t stop = *end.Integer();
   for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
-    if (static_cast<std::int64_t>(list->items.size()) == kMost) {
+    if (std::ssize(list->items) == kMost) {
       return workspace->Fail("a range has at most {} numbers", kMost);
     }
     if (!workspace->Push(list, i)) return {};

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/numbers/integers.h"
 #include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/parameters.h"
 #include "text/jinja/builtins/text_operations.h"
@@ -110,9 +111,9 @@ Value Batch(Workspace* workspace, const Value& input, Arguments* arguments) {
   List* batches = workspace->NewList(List::Kind::kGenerator);
   for (std::size_t at = 0; at < items.size() && workspace->ok();) {
     const std::size_t left = items.size() - at;
-    const std::size_t end = at + std::min(left, static_cast<std::size_t>(size));
+    const std::size_t end = at + std::min(left, Size(size));
     List* batch = AddRun(workspace, items, at, end, batches);
-    while (!fill.IsNone() && static_cast<std::int64_t>(batch->items.size()) < size) {
+    while (!fill.IsNone() && std::ssize(batch->items) < size) {
       if (!workspace->Push(batch, fill)) break;
     }
     at = end;
@@ -127,7 +128,7 @@ Value Slice(Workspace* workspace, const Value& input, Arguments* arguments) {
   std::vector<Value> items;
   if (!parameters.Close() || !Iterate(workspace, input, &items)) return {};
   if (count < 1) return workspace->Fail("slice takes a number of slices from 1");
-  const auto slices = static_cast<std::size_t>(count);
+  const std::size_t slices = count;
   const std::size_t longer = items.size() % slices;  // So many slices have one item more.
   List* all = workspace->NewList(List::Kind::kGenerator);
   std::size_t at = 0;

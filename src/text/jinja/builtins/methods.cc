@@ -12,8 +12,8 @@ const NamedMethod* FindNamed(std::span<const NamedMethod> methods, std::string_v
 }
 
 std::optional<Value> LoopAttribute(const Loop& loop, std::string_view name) {
-  const auto count = static_cast<std::int64_t>(loop.items.size());
-  const auto index = static_cast<std::int64_t>(loop.index);
+  const std::int64_t count = loop.items.size();
+  const std::int64_t index = loop.index;
   if (name == "index") return Value(index + 1);
   if (name == "index0") return Value(index);
   if (name == "revindex") return Value(count - index);

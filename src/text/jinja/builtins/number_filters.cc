@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/numbers/integers.h"
 #include "base/text/parse_number.h"
 #include "text/jinja/builtins/builtins.h"
 #include "text/jinja/builtins/parameters.h"
@@ -118,7 +119,7 @@ double RoundedTo(double number, int digits) {
   std::array<char, 512> text;
   const int length = std::snprintf(text.data(), text.size(), "%.*f", digits, number);
   double rounded = number;
-  if (!ParseNumber({text.data(), static_cast<std::size_t>(length)}, &rounded)) return number;
+  if (!ParseNumber({text.data(), Size(length)}, &rounded)) return number;
   return rounded;
 }
 
@@ -137,7 +138,7 @@ Value Round(Workspace* workspace, const Value& input, Arguments* arguments) {
   if (precision < -kMostPlaces || precision > kMostPlaces) {
     return workspace->Fail("round takes at most {} digits", kMostPlaces);
   }
-  const int digits = static_cast<int>(precision);
+  const int digits = precision;
   if (how == "common") {
     if (input.AsFloat() != nullptr) return RoundedTo(*number, digits);
     return digits >= 0 ? Value(*input.Integer()) : Truncated(workspace, RoundedTo(*number, digits));

@@ -34,7 +34,7 @@ std::vector<Span> Words(const Text& text, std::int64_t limit, bool from_right) {
     }
     at += length;
   }
-  const auto count = static_cast<std::int64_t>(words.size());
+  const std::int64_t count = words.size();
   if (limit < 0 || limit >= count) return words;
   if (from_right) {
     const auto rest = words.end() - limit - 1;
@@ -134,7 +134,7 @@ std::optional<Span> Window(Workspace* workspace, const Value& self, Parameters* 
   const Value stop = parameters->Optional("end");
   if (!parameters->Close()) return std::nullopt;
   if (start.IsNone() && stop.IsNone()) return Span{0, text.size()};
-  const auto characters = static_cast<std::int64_t>(CharactersIn(text.bytes()));
+  const std::int64_t characters = CharactersIn(text.bytes());
   std::size_t bytes[2] = {0, text.size()};
   std::int64_t places[2] = {0, characters};
   for (const int i : {0, 1}) {

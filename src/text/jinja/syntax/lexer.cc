@@ -19,7 +19,7 @@ namespace {
 std::size_t TakeNumber(std::string_view* rest, std::size_t most, int base, std::uint32_t* number) {
   const std::string_view digits = rest->substr(0, most);
   const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), *number, base);
-  const auto taken = static_cast<std::size_t>(result.ptr - digits.data());
+  const std::size_t taken = result.ptr - digits.data();
   rest->remove_prefix(taken);
   return taken;
 }
@@ -114,8 +114,7 @@ class Lexer {
 
   /// Goes on to `place`, counting lines.
   void MoveTo(std::size_t place) {
-    line_ += static_cast<int>(std::count(rest_.begin() + static_cast<std::ptrdiff_t>(at_),
-                                         rest_.begin() + static_cast<std::ptrdiff_t>(place), '\n'));
+    line_ += static_cast<int>(std::count(rest_.begin() + at_, rest_.begin() + place, '\n'));
     at_ = place;
   }
 

@@ -85,7 +85,7 @@ void Bpe::MergeShort(std::vector<Token>* symbols) const {
     }
     if (best == nullptr) return;
     s[at] = best->merged;
-    s.erase(s.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    s.erase(s.begin() + at + 1);
     std::copy(merges.begin() + at + 1, merges.begin() + s.size(), merges.begin() + at);
     if (at + 1 < s.size()) merges[at] = FindMerge(s[at], s[at + 1]);
     if (at > 0) merges[at - 1] = FindMerge(s[at - 1], s[at]);

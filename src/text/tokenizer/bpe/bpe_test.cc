@@ -16,13 +16,12 @@ struct RandomVocabulary {
 
   RandomVocabulary(unsigned seed, int count) {
     std::mt19937 random(seed);
-    while (static_cast<int>(merges.size()) < count) {
+    while (std::ssize(merges) < count) {
       const auto left = static_cast<Token>(random() % bytes.size());
       const auto right = static_cast<Token>(random() % bytes.size());
       merges.push_back({left, right, static_cast<Token>(bytes.size()),
                         static_cast<std::uint32_t>(merges.size())});
-      bytes.push_back(bytes[static_cast<std::size_t>(left)] +
-                      bytes[static_cast<std::size_t>(right)]);
+      bytes.push_back(bytes[left] + bytes[right]);
     }
   }
 
@@ -46,7 +45,7 @@ struct RandomVocabulary {
       }
       if (best == nullptr) return tokens;
       tokens[at] = best->merged;
-      tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+      tokens.erase(tokens.begin() + at + 1);
     }
   }
 };
@@ -102,7 +101,7 @@ TEST(Bpe, LongWordsTakeNoQuadraticTime) {
   // A quadratic algorithm needs minutes; the bound is loose for sanitizers and busy machines.
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   std::string joined;
-  for (const Token token : tokens) joined += vocabulary.bytes[static_cast<std::size_t>(token)];
+  for (const Token token : tokens) joined += vocabulary.bytes[token];
   EXPECT_EQ(joined, word);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "base/text/utf8.h"
 #include "text/tokenizer/bpe/byte_alphabet.h"
 #include "text/tokenizer/bpe/character_bpe.h"
@@ -29,8 +30,8 @@ std::string ToNfc(std::string_view text) {
   std::string result;
   icu::StringByteSink<std::string> sink(&result);
   UErrorCode status = U_ZERO_ERROR;
-  NfcNormalizer()->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int>(text.size())),
-                                 sink, nullptr, status);
+  NfcNormalizer()->normalizeUTF8(0, icu::StringPiece(text.data(), Int(text.size())), sink, nullptr,
+                                 status);
   return U_SUCCESS(status) ? result : std::string(text);
 }
 
@@ -174,10 +175,9 @@ void BpeVocabularyBuilder::AddMergesOfAllCuts() {
       merges_.push_back({*left, *right, static_cast<Token>(id), static_cast<std::uint32_t>(id)});
     }
     // The order in which converters list them, so that the fingerprints are equal.
-    std::sort(merges_.begin() + static_cast<std::ptrdiff_t>(first), merges_.end(),
-              [](const BpeMerge& a, const BpeMerge& b) {
-                return std::pair(a.left, a.right) < std::pair(b.left, b.right);
-              });
+    std::sort(merges_.begin() + first, merges_.end(), [](const BpeMerge& a, const BpeMerge& b) {
+      return std::pair(a.left, a.right) < std::pair(b.left, b.right);
+    });
   }
 }
 

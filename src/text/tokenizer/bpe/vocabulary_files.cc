@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "base/text/parse_number.h"
 #include "json/json.h"
 #include "text/tokenizer/bpe/bpe_tokenizer.h"
@@ -67,8 +68,7 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
     return std::nullopt;
   std::string bytes(text.size() / 4 * 3, '\0');
   EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                  reinterpret_cast<const unsigned char*>(text.data()),
-                  static_cast<int>(text.size()));
+                  reinterpret_cast<const unsigned char*>(text.data()), Int(text.size()));
   bytes.resize(bytes.size() - padding.size());
   return bytes;
 }

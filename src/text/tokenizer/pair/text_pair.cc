@@ -128,7 +128,7 @@ std::shared_ptr<const TextPair> MakeTextPair(std::shared_ptr<const Tokenizer> ta
                                              std::shared_ptr<const Tokenizer> draft) {
   std::vector<Token> marks = MatchVocabularies(*target, *draft).same;
   for (Token token = 0; token < std::ssize(marks); ++token) {
-    Token& mark = marks[static_cast<std::size_t>(token)];
+    Token& mark = marks[token];
     if (mark >= 0 && (!HasNoText(*target, token) || !HasNoText(*draft, mark))) mark = -1;
   }
   return std::make_shared<const TextPair>(
@@ -144,7 +144,7 @@ void TextOfTarget::Read(const TextPair& pair, std::span<const Token> tokens) {
       ReadBytes(pair, bytes);
       continue;
     }
-    const auto place = static_cast<std::size_t>(token);
+    const std::size_t place = token;
     const Token mark = place < pair.marks.size() ? pair.marks[place] : -1;
     // The draft's text begins by itself.
     if (mark < 0 || (read_ == 0 && mark == pair.draft->bos())) continue;

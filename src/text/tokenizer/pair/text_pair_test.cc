@@ -72,8 +72,7 @@ TEST(TextOfTarget, IsTheTextThatTheTargetHas) {
         const auto now = read.draft_text().tokens();
         ASSERT_GE(read.draft_text().settled(), settled.size());
         ASSERT_TRUE(std::equal(settled.begin(), settled.end(), now.begin()));
-        settled.assign(now.begin(),
-                       now.begin() + static_cast<std::ptrdiff_t>(read.draft_text().settled()));
+        settled.assign(now.begin(), now.begin() + read.draft_text().settled());
         ASSERT_LE(now.size() - settled.size(), RunningText::kMostOpen);
         ASSERT_EQ(BytesOf(*draft, now) + read.pending(),
                   BytesOf(*target, std::span(tokens).first(end)));

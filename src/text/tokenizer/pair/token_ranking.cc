@@ -58,7 +58,7 @@ Result<TokenRanking> ParseTokenRanking(std::string_view text, std::string_view w
   TokenRanking ranking;
   const Status head = ParseHead(Take(&text, '\n'), &ranking);
   if (!head.ok()) return Invalid("{} {}", where, head.error().message);
-  std::vector<bool> seen(static_cast<std::size_t>(ranking.vocabulary));
+  std::vector<bool> seen(ranking.vocabulary);
   for (int number = 2; !text.empty(); ++number) {
     const std::string_view line = Take(&text, '\n');
     std::string_view rest = line;
@@ -72,7 +72,7 @@ Result<TokenRanking> ParseTokenRanking(std::string_view text, std::string_view w
     if (entry.token < 0 || entry.token >= ranking.vocabulary) {
       return refuse(fmt::format("is none of the tokenizer's {} tokens", ranking.vocabulary));
     }
-    std::vector<bool>::reference there = seen[static_cast<std::size_t>(entry.token)];
+    std::vector<bool>::reference there = seen[entry.token];
     if (there) return refuse("is a token that an earlier line has");
     if (!ranking.entries.empty() && entry.count > ranking.entries.back().count) {
       return refuse("has a higher count than the line before: the most frequent tokens go first");

@@ -23,7 +23,7 @@ std::string Refusal(const std::string& text) {
 }
 
 TEST(TokenRanking, TheMostFrequentGoFirstAndOfThoseAlikeTheLowerIds) {
-  std::vector<std::uint64_t> counts(static_cast<std::size_t>(BundledTokenizer().vocabulary()));
+  std::vector<std::uint64_t> counts(BundledTokenizer().vocabulary());
   counts[7] = 2;
   counts[300] = 5;
   counts[9] = 2;
@@ -40,7 +40,7 @@ TEST(TokenRanking, TheMostFrequentGoFirstAndOfThoseAlikeTheLowerIds) {
 TEST(TokenRanking, IsReadAsItWasWritten) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 200; ++round) {
-    std::vector<std::uint64_t> counts(static_cast<std::size_t>(BundledTokenizer().vocabulary()));
+    std::vector<std::uint64_t> counts(BundledTokenizer().vocabulary());
     for (std::uint64_t& count : counts) count = random() >> (1 + random() % 63);
     counts[random() % counts.size()] = 1;
     const TokenRanking ranking = RankTokens(BundledTokenizer(), counts);

@@ -42,18 +42,15 @@ bool IsWord(const Tokenizer& tokenizer, Token token) {
 class Matching {
  public:
   Matching(const Tokenizer& target, const Tokenizer& draft)
-      : target_(target),
-        draft_(draft),
-        next_(static_cast<std::size_t>(draft.vocabulary()), -1),
-        taken_(next_.size(), false) {
+      : target_(target), draft_(draft), next_(draft.vocabulary(), -1), taken_(next_.size(), false) {
     first_.reserve(next_.size());
     for (Token token = draft.vocabulary() - 1; token >= 0; --token) {
       const std::string_view text = TextOf(draft, token);
       if (text.empty()) continue;
       const auto [entry, added] = first_.try_emplace(text, token);
-      if (!added) next_[static_cast<std::size_t>(token)] = std::exchange(entry->second, token);
+      if (!added) next_[token] = std::exchange(entry->second, token);
     }
-    match_.same.assign(static_cast<std::size_t>(target.vocabulary()), -1);
+    match_.same.assign(target.vocabulary(), -1);
     for (Token token = 0; token < target.vocabulary(); ++token) {
       alike_.push_back(First(TextOf(target, token)));
     }
@@ -67,18 +64,18 @@ class Matching {
     Count();
     match_.read = match_.same;
     for (Token token = 0; token < target_.vocabulary(); ++token) {
-      Token& read = match_.read[static_cast<std::size_t>(token)];
+      Token& read = match_.read[token];
       if (read < 0) read = EndOf(TextOf(target_, token));
     }
     return std::move(match_);
   }
 
  private:
-  bool Paired(Token token) const { return match_.same[static_cast<std::size_t>(token)] >= 0; }
+  bool Paired(Token token) const { return match_.same[token] >= 0; }
 
   void Pair(Token token, Token other) {
-    match_.same[static_cast<std::size_t>(token)] = other;
-    taken_[static_cast<std::size_t>(other)] = true;
+    match_.same[token] = other;
+    taken_[other] = true;
   }
 
   bool Alike(Token token, Token other, Likeness needed) const {
@@ -96,9 +93,9 @@ class Matching {
 
   void PairByText(Token token, Likeness needed) {
     if (Paired(token)) return;
-    Token other = alike_[static_cast<std::size_t>(token)];
-    for (; other >= 0; other = next_[static_cast<std::size_t>(other)]) {
-      if (taken_[static_cast<std::size_t>(other)] || !Alike(token, other, needed)) continue;
+    Token other = alike_[token];
+    for (; other >= 0; other = next_[other]) {
+      if (taken_[other] || !Alike(token, other, needed)) continue;
       return Pair(token, other);
     }
   }
@@ -107,11 +104,11 @@ class Matching {
   void PairByRole() {
     const auto pair = [this](std::optional<Token> token, std::optional<Token> other) {
       if (!token.has_value() || !other.has_value() || Paired(*token)) return;
-      if (!taken_[static_cast<std::size_t>(*other)]) Pair(*token, *other);
+      if (!taken_[*other]) Pair(*token, *other);
     };
     pair(target_.bos(), draft_.bos());
     std::vector<Token> free = draft_.eos();
-    std::erase_if(free, [this](Token end) { return taken_[static_cast<std::size_t>(end)]; });
+    std::erase_if(free, [this](Token end) { return taken_[end]; });
     auto next = free.begin();
     for (const Token end : target_.eos()) {
       if (Paired(end) || next == free.end()) continue;
@@ -132,7 +129,7 @@ class Matching {
   Token EndOf(std::string_view text) const {
     for (; !text.empty(); text.remove_prefix(1)) {
       Token token = First(text);
-      for (; token >= 0; token = next_[static_cast<std::size_t>(token)]) {
+      for (; token >= 0; token = next_[token]) {
         if (!draft_.IsSpecial(token)) return token;
       }
     }
@@ -163,7 +160,7 @@ Status CheckEnoughShared(const VocabularyMatch& match, const Tokenizer& target) 
   if (match.shared >= kLeastShare * match.words) return {};
   std::string lacking;
   for (Token token = 0, named = 0; token < target.vocabulary() && named < 3; ++token) {
-    if (match.same[static_cast<std::size_t>(token)] >= 0 || !IsWord(target, token)) continue;
+    if (match.same[token] >= 0 || !IsWord(target, token)) continue;
     lacking += fmt::format("{}{} '{}'", named++ == 0 ? "" : ", ", token,
                            Printable(target.TokenName(token)));
   }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "base/text/text.h"
 #include "text/tokenizer/sentencepiece/sentencepiece_tokenizer.h"
 
@@ -95,7 +96,7 @@ class ModelWriter {
     std::vector<StandIn> all;
     for (const auto& tokens : {unwritten_.spare, unwritten_.empty}) {
       for (const Token token : tokens) {
-        all.push_back({token, vocabulary_.tokens[static_cast<std::size_t>(token)]});
+        all.push_back({token, vocabulary_.tokens[token]});
       }
     }
     return all;
@@ -125,14 +126,14 @@ class ModelWriter {
 
   /// The library needs exactly one unknown piece, and some files call it a control token.
   Result<std::size_t> FindUnknown() const {
-    if (vocabulary_.unknown) return static_cast<std::size_t>(*vocabulary_.unknown);
+    if (vocabulary_.unknown) return Size(*vocabulary_.unknown);
     const auto typed = std::ranges::find(vocabulary_.types, int{Embedded::kUnknown});
     if (typed != vocabulary_.types.end()) {
-      return static_cast<std::size_t>(typed - vocabulary_.types.begin());
+      return Size(typed - vocabulary_.types.begin());
     }
     const auto spelled = std::ranges::find(vocabulary_.tokens, std::string_view("<unk>"));
     if (spelled != vocabulary_.tokens.end()) {
-      return static_cast<std::size_t>(spelled - vocabulary_.tokens.begin());
+      return Size(spelled - vocabulary_.tokens.begin());
     }
     return Bad("no token stands for unknown text; SentencePiece needs one of type 2");
   }

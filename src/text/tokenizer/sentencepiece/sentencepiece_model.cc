@@ -144,7 +144,7 @@ class ModelParser {
       } else if (Is(field, 3, kVarint)) {
         if (field.value < 1 || field.value > 6 || field.bytes.size() != 1) return Malformed();
         piece.type = static_cast<SentencePiece::Type>(field.value);
-        piece.type_offset = static_cast<std::size_t>(field.bytes.data() - file_.data());
+        piece.type_offset = field.bytes.data() - file_.data();
       }
       return {};
     }));

@@ -165,7 +165,7 @@ class VocabularyBuilder {
       return Invalid("{} gives '{}' the id {}, the added tokens give it {}.", where_, token.content,
                      known->second, token.id);
     }
-    const auto index = static_cast<std::size_t>(token.id);
+    const std::size_t index = token.id;
     if (index > vocabulary_.entries.size() + kMaxIdGap) {
       return Invalid("{} has {} pieces: the added token '{}' cannot have id {}.", where_,
                      model_.pieces.size(), token.content, token.id);
@@ -191,13 +191,13 @@ class VocabularyBuilder {
 
   // A model may still write it.
   void AddUnwritten(const StandIn& token) {
-    const auto index = static_cast<std::size_t>(token.id);
+    const std::size_t index = token.id;
     if (index >= vocabulary_.entries.size()) vocabulary_.entries.resize(index + 1);
     VocabularyEntry& entry = vocabulary_.entries[index];
     entry = {};
     (token.spelling.empty() ? vocabulary_.empty : vocabulary_.spare).push_back(token.id);
     if (const auto same = ids_.find(std::string(token.spelling)); same != ids_.end()) {
-      entry = vocabulary_.entries[static_cast<std::size_t>(same->second)];
+      entry = vocabulary_.entries[same->second];
     }
   }
 

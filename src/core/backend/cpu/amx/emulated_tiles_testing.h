@@ -92,8 +92,7 @@ struct EmulatedTiles {
   template <typename T>
   static T Element(int tile, int row, int column) {
     T value;
-    std::memcpy(&value, data[tile][row] + sizeof(T) * static_cast<std::size_t>(column),
-                sizeof(value));
+    std::memcpy(&value, data[tile][row] + sizeof(T) * column, sizeof(value));
     return value;
   }
   static float Bf16(int tile, int row, int column) {

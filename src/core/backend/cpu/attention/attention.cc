@@ -28,7 +28,7 @@ std::int32_t SlotOf(const BatchPlan& plan, const RowPlace& row, std::int32_t pos
     const std::int32_t block = plan.block_tables[row.sequence][position / kBlockSize];
     return block * kBlockSize + position % kBlockSize;
   }
-  return plan.tail_slots[static_cast<std::size_t>(row.tail_begin + position - row.trunk_length)];
+  return plan.tail_slots[row.tail_begin + position - row.trunk_length];
 }
 
 }  // namespace
@@ -36,8 +36,8 @@ std::int32_t SlotOf(const BatchPlan& plan, const RowPlace& row, std::int32_t pos
 KvStore::Begin BeginOf(const KvShape& shape, std::size_t layers, KvFormat format) {
   KvStore::Begin begin;
   for (const KvLayer& layer : std::span(shape.layers).first(layers)) {
-    const std::size_t bytes = static_cast<std::size_t>(shape.BlocksOf(layer) * layer.kv_heads) *
-                              ChunkBytes(format, layer.head_dim);
+    const std::size_t bytes =
+        Size(shape.BlocksOf(layer) * layer.kv_heads) * ChunkBytes(format, layer.head_dim);
     begin.keys += bytes;
     if (layer.latent == 0) begin.values += bytes;
   }
@@ -45,9 +45,9 @@ KvStore::Begin BeginOf(const KvShape& shape, std::size_t layers, KvFormat format
 }
 
 void AttentionWorker::Grow(int queries, const HeadShape& heads) {
-  const auto n = static_cast<std::size_t>(queries);
-  const auto key_width = static_cast<std::size_t>(PadToChunk(heads.head_dim));
-  const auto width = static_cast<std::size_t>(PadToChunk(heads.value_dim()));
+  const std::size_t n = queries;
+  const std::size_t key_width = PadToChunk(heads.head_dim);
+  const std::size_t width = PadToChunk(heads.value_dim());
   q_.Grow(n * key_width * sizeof(float));
   out_.Grow(n * width * sizeof(float));
   sums_.Grow(n * kPanel * sizeof(float));
@@ -59,8 +59,8 @@ void AttentionWorker::Grow(int queries, const HeadShape& heads) {
 }
 
 void AttentionWorker::Clear(int queries, const HeadShape& heads) {
-  const auto n = static_cast<std::size_t>(queries);
-  const auto width = static_cast<std::size_t>(PadToChunk(heads.value_dim()));
+  const std::size_t n = queries;
+  const std::size_t width = PadToChunk(heads.value_dim());
   state_.queries = queries;
   state_.key_dim = heads.head_dim;
   state_.value_dim = heads.value_dim();
@@ -100,7 +100,7 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
   std::int32_t first = std::numeric_limits<std::int32_t>::max();
   std::int32_t last = 0;
   for (int row = begin; row < end; ++row) {
-    const std::int32_t position = call.plan.rows[static_cast<std::size_t>(row)].position;
+    const std::int32_t position = call.plan.rows[row].position;
     first = std::min(first, call.rule.WindowBegin(position));
     last = std::max(last, position);
     const float* const q =
@@ -109,10 +109,10 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
       ops_.pack_query(state_, (row - begin) * group + h, q + std::int64_t{h} * heads.head_dim);
     }
   }
-  const RowPlace& furthest = call.plan.rows[static_cast<std::size_t>(end - 1)];
+  const RowPlace& furthest = call.plan.rows[end - 1];
   const int chunks = last / kBlockSize + 1;
   // Chunks with anchors, and those from where the first window begins.
-  const auto anchored = static_cast<int>(BlocksFor(call.rule.anchors));
+  const int anchored = BlocksFor(call.rule.anchors);
   const int first_chunk = anchored > 0 ? 0 : first / kBlockSize;
   const auto behind = [anchored, window = first / kBlockSize](int chunk) {
     return chunk + 1 < anchored ? chunk + 1 : std::max(chunk + 1, window);
@@ -150,9 +150,7 @@ void AttentionWorker::Chunk(const AttentionCall& call, int begin, int end, int k
   const int group = call.heads.heads / call.heads.kv_heads;
   const std::int32_t first_position = chunk * kBlockSize;
   state_.anchors = std::clamp(call.rule.anchors - first_position, 0, kBlockSize);
-  const auto place = [&](int row) -> const RowPlace& {
-    return call.plan.rows[static_cast<std::size_t>(row)];
-  };
+  const auto place = [&](int row) -> const RowPlace& { return call.plan.rows[row]; };
   const auto reaches = [&](int row) {
     const std::int32_t position = place(row).position;
     const std::int32_t window = call.rule.WindowBegin(position);

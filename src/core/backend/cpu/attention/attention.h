@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/numbers/integers.h"
 #include "core/backend/backend.h"
 #include "core/backend/cpu/kernels.h"
 #include "core/tensor/buffer.h"
@@ -10,7 +11,7 @@ namespace foretoken::cpu {
 
 /// Bytes of the keys, and of the values, of a KvChunk.
 constexpr std::size_t ChunkBytes(KvFormat format, int head_dim) {
-  const auto numbers = static_cast<std::size_t>(kBlockSize) * PadToChunk(head_dim);
+  const auto numbers = Size(kBlockSize) * PadToChunk(head_dim);
   switch (format) {
     case KvFormat::kBF16:
       return numbers * 2;
@@ -28,10 +29,10 @@ KvStore::Begin BeginOf(const KvShape& shape, std::size_t layers, KvFormat format
 /// Where the keys and values of a block and head of one layer lie in a KvStore, which it borrows.
 struct KvLayout {
   KvLayout(const KvStore& kv, int layer, KvFormat format)
-      : shape(kv.shape.layers[static_cast<std::size_t>(layer)]),
+      : shape(kv.shape.layers[layer]),
         chunk_bytes(ChunkBytes(format, shape.head_dim)),
         places(kv.PlacesIn(layer)) {
-    const KvStore::Begin& begin = kv.layers[static_cast<std::size_t>(layer)];
+    const KvStore::Begin& begin = kv.layers[layer];
     keys = const_cast<char*>(kv.keys.as<char>()) + begin.keys;
     if (shape.latent == 0) values = const_cast<char*>(kv.values.as<char>()) + begin.values;
   }
@@ -39,8 +40,7 @@ struct KvLayout {
   /// The chunk that `slot` lies in; it may be written to where the store may.
   KvChunk ChunkOf(std::int32_t slot, int head) const {
     const std::int64_t block = places == nullptr ? slot / kBlockSize : places[slot / kBlockSize];
-    const std::size_t offset =
-        static_cast<std::size_t>(block * shape.kv_heads + head) * chunk_bytes;
+    const std::size_t offset = Size(block * shape.kv_heads + head) * chunk_bytes;
     return {keys + offset, values == nullptr ? nullptr : values + offset};
   }
 

@@ -2,6 +2,7 @@
 
 // Attention over one chunk of 32 keys. Include after a vec_*.h.
 
+#include "base/numbers/integers.h"
 #include "core/backend/cpu/attention/plain_kv_impl.h"
 #include "core/backend/cpu/attention/q8_kv_impl.h"
 
@@ -56,11 +57,11 @@ FT_INLINE void SoftmaxBlock(const AttentionState& state, int first, int count, f
     const Vec shift = Set1(-now[r]);
     const Vec low = Exp2<kIsF32<Dot>>(Fma(Load(scores + r * kChunk), scale, shift));
     const Vec high = Exp2<kIsF32<Dot>>(Fma(Load(scores + r * kChunk + 16), scale, shift));
-    float* const sums = state.sums + static_cast<std::size_t>(first + r) * kPanel;
+    float* const sums = state.sums + Size(first + r) * kPanel;
     const Vec factor = Set1(factors[r]);
     Store(sums, Dot::StoreAndAdd(probabilities + r * kChunk, low, high, Mul(Load(sums), factor)));
     if (factors[r] != 1.0F) {
-      float* const out = state.out + static_cast<std::size_t>(first + r) * width;
+      float* const out = state.out + Size(first + r) * width;
       for (int i = 0; i < width; i += 16) Store(out + i, Mul(Load(out + i), factor));
     }
   }
@@ -92,10 +93,8 @@ constexpr AttentionKernels AttentionOf() {
 }
 
 void Finish(const AttentionState& state, int query, float* to) {
-  const Vec factor =
-      Set1(1.0F / ReduceAdd(Load(state.sums + static_cast<std::size_t>(query) * kPanel)));
-  const float* const out =
-      state.out + static_cast<std::size_t>(query) * PadToChunk(state.value_dim);
+  const Vec factor = Set1(1.0F / ReduceAdd(Load(state.sums + Size(query) * kPanel)));
+  const float* const out = state.out + Size(query) * PadToChunk(state.value_dim);
   for (int i = 0; i < state.value_dim; i += 16) {
     StoreFirst(to + i, state.value_dim - i, Mul(Load(out + i), factor));
   }

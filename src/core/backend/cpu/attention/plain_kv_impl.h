@@ -3,6 +3,7 @@
 // Keys and values in the numbers that products take, BF16 or floats: how they lie in a chunk, and
 // the products of attention. Include after a vec_*.h.
 
+#include "base/numbers/integers.h"
 #include "core/backend/cpu/kernels_impl.h"
 
 namespace foretoken::cpu::FT_ISA {
@@ -21,14 +22,13 @@ FT_INLINE std::uint32_t Bf16Bits(float rounded) {
 // Where element `dim` of lane `lane` lies, in elements.
 template <bool kF32>
 FT_INLINE std::size_t KeyOffset(int width, int lane, int dim) {
-  if (kF32) return static_cast<std::size_t>(dim) * kChunk + lane;
-  return (static_cast<std::size_t>(lane / 16) * (width / 2) + dim / 2) * 32 + lane % 16 * 2 +
-         dim % 2;
+  if (kF32) return Size(dim) * kChunk + lane;
+  return (Size(lane / 16) * (width / 2) + dim / 2) * 32 + lane % 16 * 2 + dim % 2;
 }
 template <bool kF32>
 FT_INLINE std::size_t ValueOffset(int width, int lane, int dim) {
-  if (kF32) return static_cast<std::size_t>(lane) * width + dim;
-  return (static_cast<std::size_t>(lane / 2) * width + dim) * 2 + lane % 2;
+  if (kF32) return Size(lane) * width + dim;
+  return (Size(lane / 2) * width + dim) * 2 + lane % 2;
 }
 
 void StoreKvF32(const float* key, const float* value, int head_dim, KvChunk to, int lane) {
@@ -127,11 +127,11 @@ struct PlainKv {
                                KvChunk next, float* scores) {
     const int width = PadToChunk(state.key_dim);
     TileArgs<Input> t;
-    t.x = static_cast<const Input*>(state.q) + static_cast<std::size_t>(first) * kChunk;
-    t.x_chunk = static_cast<std::size_t>(state.queries) * kChunk;
+    t.x = static_cast<const Input*>(state.q) + Size(first) * kChunk;
+    t.x_chunk = Size(state.queries) * kChunk;
     t.w = chunk.keys;
     t.row_bytes = kIsF32<Dot> ? 128 : 64;
-    t.panel_bytes = kIsF32<Dot> ? 64 : static_cast<std::size_t>(width) * 32;
+    t.panel_bytes = kIsF32<Dot> ? 64 : Size(width) * 32;
     t.chunks = width / kChunk;
     t.c = scores;
     t.c_stride = kChunk;
@@ -150,11 +150,11 @@ struct PlainKv {
     t.x = probabilities;
     t.x_chunk = 0;
     t.w = chunk.values;
-    t.row_bytes = static_cast<std::size_t>(width) * 4;
+    t.row_bytes = Size(width) * 4;
     t.panel_bytes = 64;
     t.chunks = 1;
-    t.c = state.out + static_cast<std::size_t>(first) * width;
-    t.c_stride = static_cast<std::size_t>(width);
+    t.c = state.out + Size(first) * width;
+    t.c_stride = width;
     t.add = true;
     t.ahead = next.values != nullptr ? next.values - chunk.values : 0;
     t.turn = PTRDIFF_MAX;

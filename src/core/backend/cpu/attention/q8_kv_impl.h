@@ -5,6 +5,7 @@
 // Queries and probabilities become integers of 16 bits, so that sums of products are exact. Include
 // after a vec_*.h.
 
+#include "base/numbers/integers.h"
 #include "core/backend/cpu/kernels_impl.h"
 #include "core/backend/cpu/quant/block_impl.h"
 
@@ -90,7 +91,7 @@ struct Q8Kv {
   // Integers [blocks][queries][kChunk], then their scales [blocks][queries].
   static void PackQuery(const AttentionState& state, int query, const float* from) {
     for (int i = 0; i < state.key_dim; i += kChunk) {
-      const std::size_t at = static_cast<std::size_t>(i) / kChunk * state.queries + query;
+      const std::size_t at = Size(i) / kChunk * state.queries + query;
       QueryScales(state)[at] = QuantizePart<kLargest16>(
           from + i, state.key_dim - i, static_cast<std::int16_t*>(state.q) + at * kChunk);
     }
@@ -148,7 +149,7 @@ struct Q8Kv {
     for (int b = 0; b < PadToChunk(state.key_dim) / kChunk; ++b) {
       FetchBlock(next.keys, b);
       const KvBlock& block = BlockOf(chunk.keys, b);
-      const std::size_t at = static_cast<std::size_t>(b) * state.queries + first;
+      const std::size_t at = Size(b) * state.queries + first;
       IntegerProducts(count, static_cast<const std::int16_t*>(state.q) + at * kChunk, block,
                       products);
       for (int half = 0; half < kChunk; half += kPanel) {
@@ -182,7 +183,7 @@ struct Q8Kv {
       }
       IntegerProducts(count, integers, block, products);
       for (int r = 0; r < count; ++r) {
-        float* const out = state.out + static_cast<std::size_t>(first + r) * width + b * kChunk;
+        float* const out = state.out + Size(first + r) * width + b * kChunk;
         const Vec scale = Set1(scales[r]);
         for (int half = 0; half < kChunk; half += kPanel) {
           Store(out + half, Fma(Load(products + r * kChunk + half), scale, Load(out + half)));
@@ -197,8 +198,7 @@ struct Q8Kv {
   }
 
   static FT_INLINE float* QueryScales(const AttentionState& state) {
-    const std::size_t integers =
-        static_cast<std::size_t>(state.queries) * PadToChunk(state.key_dim);
+    const std::size_t integers = Size(state.queries) * PadToChunk(state.key_dim);
     return reinterpret_cast<float*>(static_cast<std::int16_t*>(state.q) + integers);
   }
 
@@ -228,7 +228,7 @@ struct Q8Kv {
 
   static FT_INLINE void FetchBlock(const char* part, int block) {
     if (part == nullptr) return;
-    const char* const begin = part + static_cast<std::size_t>(block) * sizeof(KvBlock);
+    const char* const begin = part + block * sizeof(KvBlock);
     for (std::size_t i = 0; i < sizeof(KvBlock); i += 64) Prefetch(begin + i);
   }
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/numbers/integers.h"
+
 namespace foretoken::cpu {
 namespace {
 
@@ -34,16 +36,16 @@ struct Made {
 
 void DeltaWorker::Grow(const DeltaCall& call, const DeltaWalk& walk) {
   const DeltaShape& shape = call.store.shape;
-  queries_.Grow(call.plan.rows.size() * static_cast<std::size_t>(shape.key_dim) * sizeof(float));
+  queries_.Grow(call.plan.rows.size() * Size(shape.key_dim) * sizeof(float));
   const std::int64_t kept = std::int64_t{walk.kept_states()} * shape.key_dim * shape.value_dim;
-  kept_.Grow(static_cast<std::size_t>(kept) * sizeof(float));
-  inputs_.resize(static_cast<std::size_t>(shape.taps));
+  kept_.Grow(kept * sizeof(float));
+  inputs_.resize(shape.taps);
   shifted_.resize(inputs_.size());
 }
 
 void DeltaWorker::Run(const DeltaCall& call, const DeltaWalk& walk, int key_head) {
   const DeltaShape& shape = call.store.shape;
-  const auto rows = static_cast<int>(call.plan.rows.size());
+  const int rows = call.plan.rows.size();
   KeepInputs(call, key_head);
   for (int row = 0; row < rows; ++row) ConvolveRow(call, row, key_head);
   VisitValueHeads(shape, key_head, [&](int head) { RunValueHead(call, walk, head); });
@@ -66,10 +68,10 @@ void DeltaWorker::KeepInputs(const DeltaCall& call, int key_head) {
 
 void DeltaWorker::ConvolveRow(const DeltaCall& call, int row, int key_head) {
   const DeltaShape& shape = call.store.shape;
-  const RowPlace& place = call.plan.rows[static_cast<std::size_t>(row)];
+  const RowPlace& place = call.plan.rows[row];
   for (int tap = 0; tap < shape.taps; ++tap) {
     const std::int32_t position = place.position - shape.taps + 1 + tap;
-    inputs_[static_cast<std::size_t>(tap)] =
+    inputs_[tap] =
         position < 0
             ? nullptr
             : call.store.Slot(call.layer, SlotOnPath(call.plan, call.places, place, position));
@@ -118,7 +120,7 @@ void DeltaWorker::RunValueHead(const DeltaCall& call, const DeltaWalk& walk, int
         break;
       }
       case DeltaStep::Kind::kRow: {
-        const RowPlace& place = call.plan.rows[static_cast<std::size_t>(step.at)];
+        const RowPlace& place = call.plan.rows[step.at];
         const Made made(shape, call.store.Slot(call.layer, SlotIn(call.places, place.slot)));
         const float* const gates =
             call.x + step.at * std::int64_t{shape.row_width()} + shape.conv_width();
@@ -152,7 +154,7 @@ std::int64_t DeltaPass::Plan(const DeltaCall& call) {
 
 void DeltaPass::Run(const DeltaCall& call, int worker, std::int64_t begin, std::int64_t end) {
   for (std::int64_t head = begin; head < end; ++head) {
-    workers_[static_cast<std::size_t>(worker)].Run(call, walk_, static_cast<int>(head));
+    workers_[worker].Run(call, walk_, static_cast<int>(head));
   }
 }
 

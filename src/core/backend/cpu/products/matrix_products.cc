@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/files/read_ahead.h"
+#include "base/numbers/integers.h"
 #include "core/backend/cpu/products/packed_matrix.h"
 #include "core/backend/cpu/share_work.h"
 
@@ -26,7 +27,7 @@ MatrixProducts::MatrixProducts(const Kernels& kernels, const QuantKernels* quant
     : kernels_(kernels),
       quant_(quant),
       pool_(pool),
-      rooms_(pool == nullptr ? 1 : static_cast<std::size_t>(pool->size())) {}
+      rooms_(pool == nullptr ? 1 : Size(pool->size())) {}
 
 // Strips of outputs, so that the maxima are taken while the products are still in cache.
 void MatrixProducts::MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
@@ -40,23 +41,22 @@ void MatrixProducts::MatMulMaxima(const Matrix& weights, const float* x, int row
   QuantizeInputs(weights, x, rows);
   const std::int64_t groups = Logits::Groups(weights.outputs);
   const std::int64_t panels = PanelsOf(weights);
-  ShareWork(
-      pool_, groups, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t group = begin; group < end; group += kStrip) {
-          Product product{weights, 0, x, row_blocks_.as<RowBlock>(), rows, y, false};
-          const std::int64_t strip_end = std::min(end, group + kStrip);
-          if (strip_end < end) product.next = PanelAt(weights, 0, strip_end * kGroupPanels);
-          MultiplyPanels(product, group * kGroupPanels, std::min(panels, strip_end * kGroupPanels),
-                         &rooms_[static_cast<std::size_t>(worker)]);
-          const std::int64_t first = group * kLogitGroup;
-          const auto count =
-              static_cast<int>(std::min(weights.outputs, strip_end * kLogitGroup) - first);
-          for (int row = 0; row < rows; ++row) {
-            kernels_.group_maxima(y + row * weights.outputs + first, count,
-                                  maxima + row * groups + group);
-          }
-        }
-      });
+  ShareWork(pool_, groups, CostOf(weights, rows),
+            [&](int worker, std::int64_t begin, std::int64_t end) {
+              for (std::int64_t group = begin; group < end; group += kStrip) {
+                Product product{weights, 0, x, row_blocks_.as<RowBlock>(), rows, y, false};
+                const std::int64_t strip_end = std::min(end, group + kStrip);
+                if (strip_end < end) product.next = PanelAt(weights, 0, strip_end * kGroupPanels);
+                MultiplyPanels(product, group * kGroupPanels,
+                               std::min(panels, strip_end * kGroupPanels), &rooms_[worker]);
+                const std::int64_t first = group * kLogitGroup;
+                const int count = std::min(weights.outputs, strip_end * kLogitGroup) - first;
+                for (int row = 0; row < rows; ++row) {
+                  kernels_.group_maxima(y + row * weights.outputs + first, count,
+                                        maxima + row * groups + group);
+                }
+              }
+            });
 }
 
 // Workers share the panels of each matrix, so that they have alike much to do however many rows
@@ -86,7 +86,7 @@ void MatrixProducts::MatMulGroups(const Matrix& stack, std::span<const RowGroup>
                       false};
       if (bias != nullptr) product.bias = bias + group.matrix * stack.outputs;
       if (i + 1 < groups.size()) product.next = PanelAt(stack, groups[i + 1].matrix, begin);
-      MultiplyPanels(product, begin, end, &rooms_[static_cast<std::size_t>(worker)]);
+      MultiplyPanels(product, begin, end, &rooms_[worker]);
     }
   });
 }
@@ -98,14 +98,14 @@ void MatrixProducts::MatMul(const Matrix& weights, const float* x, int rows, boo
   const Product product{weights, 0, x, row_blocks_.as<RowBlock>(), rows, y, add};
   ShareWork(pool_, PanelsOf(weights), CostOf(weights, rows),
             [&](int worker, std::int64_t begin, std::int64_t end) {
-              MultiplyPanels(product, begin, end, &rooms_[static_cast<std::size_t>(worker)]);
+              MultiplyPanels(product, begin, end, &rooms_[worker]);
             });
 }
 
 // For the products of quantised bands, once for all of them.
 void MatrixProducts::QuantizeInputs(const Matrix& weights, const float* x, int rows) {
   if (!HasQuantized(weights)) return;
-  const auto inputs = static_cast<int>(weights.inputs);
+  const int inputs = weights.inputs;
   GrowRowBlocks(rows, inputs);
   const std::int64_t groups = (rows + kRowGroup - 1) / kRowGroup;
   ShareWork(pool_, groups, rows * weights.inputs, [&](int, std::int64_t begin, std::int64_t end) {
@@ -119,12 +119,12 @@ void MatrixProducts::QuantizeInputs(const Matrix& weights, const float* x, int r
 void MatrixProducts::QuantizeGroups(const Matrix& stack, std::span<const RowGroup> groups,
                                     const float* x) {
   if (groups.empty() || !HasQuantized(stack)) return;
-  const auto inputs = static_cast<int>(stack.inputs);
+  const int inputs = stack.inputs;
   GrowRowBlocks(groups.back().end, inputs);
   ShareWork(pool_, std::ssize(groups), groups.back().end * stack.inputs,
             [&](int, std::int64_t begin, std::int64_t end) {
               for (std::int64_t i = begin; i < end; ++i) {
-                const RowGroup& group = groups[static_cast<std::size_t>(i)];
+                const RowGroup& group = groups[i];
                 const int rows = group.end - group.begin;
                 quant_->quantize({x + group.begin * stack.inputs, rows, inputs, 0, rows,
                                   BlocksOf(stack, group)});
@@ -137,8 +137,8 @@ void MatrixProducts::GrowRowBlocks(int rows, int inputs) {
 }
 
 void MatrixProducts::GrowRooms(const Matrix& weights) {
-  const auto inputs = static_cast<std::size_t>(weights.inputs);
-  const std::size_t rows = sizeof(float) * kPackRows * PadToChunk(static_cast<int>(inputs));
+  const std::size_t inputs = weights.inputs;
+  const std::size_t rows = sizeof(float) * kPackRows * PadToChunk(Int(inputs));
   std::size_t panel = 0;
   if (!weights.borrowed.empty()) {
     for (const MatrixBand& band : weights.bands) {
@@ -188,9 +188,8 @@ void MatrixProducts::FillWithBias(const Product& product, const Panels& panels) 
 void MatrixProducts::MultiplyPacked(const Product& product, const Panels& panels,
                                     const std::byte* next, void* scratch) {
   const Matrix& weights = product.weights;
-  const std::byte* const data = weights.data.data() +
-                                static_cast<std::size_t>(product.matrix) * weights.stride() +
-                                panels.band.offset;
+  const std::byte* const data =
+      weights.data.data() + Size(product.matrix) * weights.stride() + panels.band.offset;
   Multiply(product, panels.band.format, {data, panels.begin, panels.end, next}, panels.outputs(),
            product.y + panels.band.begin, scratch);
 }
@@ -198,7 +197,7 @@ void MatrixProducts::MultiplyPacked(const Product& product, const Panels& panels
 // Lays out one panel after the other, and multiplies with it while it is in cache.
 void MatrixProducts::MultiplyBorrowed(const Product& product, const Panels& panels, Room* room) {
   const MatrixBand& band = panels.band;
-  const auto inputs = static_cast<std::size_t>(product.weights.inputs);
+  const std::size_t inputs = product.weights.inputs;
   const std::size_t bytes = PanelBytes(band.format, product.weights.inputs);
   std::byte* const packed = room->panel.data();
   const std::span row(reinterpret_cast<float*>(packed + bytes), inputs);
@@ -217,7 +216,7 @@ void MatrixProducts::MultiplyBorrowed(const Product& product, const Panels& pane
 // follow in the band, `outputs` outputs.
 void MatrixProducts::Multiply(const Product& product, WeightFormat format,
                               const PackedPanels& panels, int outputs, float* y, void* scratch) {
-  const auto inputs = static_cast<int>(product.weights.inputs);
+  const int inputs = product.weights.inputs;
   const auto stride = static_cast<std::ptrdiff_t>(product.weights.outputs);
   const bool add = product.add || product.bias != nullptr;
   if (IsQuantized(format)) {

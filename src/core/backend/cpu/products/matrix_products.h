@@ -45,7 +45,7 @@ class MatrixProducts {
     int begin;
     int end;
 
-    int outputs() const { return static_cast<int>(band.end - band.begin); }  // The whole band's.
+    int outputs() const { return band.end - band.begin; }  // The whole band's.
   };
   struct PackedPanels {
     const std::byte* data;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/numbers/integers.h"
 #include "core/backend/cpu/quant/packing.h"
 #include "core/tensor/half.h"
 
@@ -59,7 +60,7 @@ void PackFloats(std::span<const TensorView> parts, std::int64_t row, WeightForma
 std::size_t PanelBytes(WeightFormat format, std::int64_t inputs) {
   if (IsQuantized(format)) return QuantPanelBytes(format, inputs);
   const std::size_t element = format == WeightFormat::kBF16 ? 2 : 4;
-  return static_cast<std::size_t>(kPanel * PadToChunk(static_cast<int>(inputs))) * element;
+  return Size(kPanel * PadToChunk(static_cast<int>(inputs))) * element;
 }
 
 std::int64_t PanelsOf(const Matrix& matrix) {
@@ -78,17 +79,17 @@ Matrix MakeMatrix(std::span<const TensorView> parts, int count,
   std::size_t bytes = 0;
   for (MatrixBand& band : matrix.bands) {
     band.offset = bytes;
-    bytes += static_cast<std::size_t>(PanelsOf(band)) * PanelBytes(band.format, matrix.inputs);
+    bytes += Size(PanelsOf(band)) * PanelBytes(band.format, matrix.inputs);
   }
-  matrix.data = Buffer(bytes * static_cast<std::size_t>(count));
+  matrix.data = Buffer(bytes * count);
   return matrix;
 }
 
 Matrix BorrowMatrix(std::vector<TensorView> parts, int count,
                     WeightFormat (*stored_as)(WeightFormat)) {
-  FT_CHECK(count > 0 && !parts.empty() && parts.size() % static_cast<std::size_t>(count) == 0);
+  FT_CHECK(count > 0 && !parts.empty() && parts.size() % count == 0);
   const std::span<const TensorView> all = parts;
-  const std::size_t of_each = parts.size() / static_cast<std::size_t>(count);
+  const std::size_t of_each = parts.size() / count;
   Matrix matrix{.count = count};
   matrix.bands = BandsOf(all.first(of_each), stored_as);
   matrix.outputs = matrix.bands.back().end;
@@ -106,8 +107,8 @@ const std::byte* PanelAt(const Matrix& stack, int index, std::int64_t panel) {
   if (!stack.borrowed.empty()) return nullptr;
   const std::byte* at = nullptr;
   VisitBands(stack, panel, panel + 1, [&](const MatrixBand& band, std::int64_t from, std::int64_t) {
-    at = stack.data.data() + static_cast<std::size_t>(index) * stack.stride() + band.offset +
-         static_cast<std::size_t>(from) * PanelBytes(band.format, stack.inputs);
+    at = stack.data.data() + Size(index) * stack.stride() + band.offset +
+         Size(from) * PanelBytes(band.format, stack.inputs);
   });
   return at;
 }
@@ -128,11 +129,10 @@ void PackBand(std::span<const TensorView> parts, const MatrixBand& band, std::in
 
 void PackPanels(std::span<const TensorView> parts, std::int64_t begin, std::int64_t end, int index,
                 Matrix* stack) {
-  std::vector<float> row(static_cast<std::size_t>(stack->inputs));
-  std::byte* const data = stack->data.data() + static_cast<std::size_t>(index) * stack->stride();
+  std::vector<float> row(stack->inputs);
+  std::byte* const data = stack->data.data() + Size(index) * stack->stride();
   VisitBands(*stack, begin, end, [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
-    const std::size_t before =
-        static_cast<std::size_t>(from) * PanelBytes(band.format, stack->inputs);
+    const std::size_t before = Size(from) * PanelBytes(band.format, stack->inputs);
     PackBand(parts, band, from, to, row, data + band.offset + before);
   });
 }
@@ -142,10 +142,10 @@ void ReadOutput(const Matrix& matrix, std::int64_t output, float* out) {
   FT_CHECK(matrix.borrowed.empty(), "outputs of a borrowed matrix are not read one by one");
   const MatrixBand& band = *std::ranges::find_if(
       matrix.bands, [&](const MatrixBand& each) { return output < each.end; });
-  const auto lane = static_cast<int>((output - band.begin) % kPanel);
-  const std::byte* const panel = matrix.data.data() + band.offset +
-                                 static_cast<std::size_t>((output - band.begin) / kPanel) *
-                                     PanelBytes(band.format, matrix.inputs);
+  const int lane = (output - band.begin) % kPanel;
+  const std::byte* const panel =
+      matrix.data.data() + band.offset +
+      Size((output - band.begin) / kPanel) * PanelBytes(band.format, matrix.inputs);
   if (IsQuantized(band.format)) {
     ReadQuantOutput(band.format, panel, matrix.inputs, lane, out);
   } else if (band.format == WeightFormat::kBF16) {

@@ -101,7 +101,7 @@ class Numbers {
 
  private:
   Byte* Next(std::size_t size) {
-    Byte* const at = at_ + static_cast<std::size_t>(output_) * size;
+    Byte* const at = at_ + output_ * size;
     at_ += kPanel * size;
     return at;
   }
@@ -288,7 +288,7 @@ std::ptrdiff_t StretchOffset(WeightFormat format, std::int64_t begin) {
 
 std::size_t QuantPanelBytes(WeightFormat format, std::int64_t inputs) {
   const auto rest = static_cast<int>(inputs % kStretchInputs) / kInputBlock;
-  return static_cast<std::size_t>(StretchOffset(format, inputs) + StretchBytes(format, rest));
+  return StretchOffset(format, inputs) + StretchBytes(format, rest);
 }
 
 void PackQuantPanel(WeightFormat format, const PanelRows& rows, std::int64_t inputs,

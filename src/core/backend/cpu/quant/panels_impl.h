@@ -3,6 +3,7 @@
 // What products on vectors and on tiles share: the walk over panels, what is fetched ahead, what a
 // block is less by, and writing sums. Include after a lanes_*.h.
 
+#include "base/numbers/integers.h"
 #include "core/backend/cpu/quant/forms_impl.h"
 
 namespace foretoken::cpu::FT_ISA {
@@ -72,12 +73,10 @@ constexpr std::size_t kGroupBytes = 256 << 10;
 // that is for the most part behind the last panel, what is read next. To fetch what is not read
 // costs as much as to read it: where nothing is known of what follows, it is what is being read.
 FT_INLINE std::ptrdiff_t AheadOf(const QuantProductTask& task, int panel) {
-  const auto left = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(task.panel_end - panel) *
-                                                task.panel_bytes);
+  const auto left = static_cast<std::ptrdiff_t>(Size(task.panel_end - panel) * task.panel_bytes);
   if (left > kAheadBytes + static_cast<std::ptrdiff_t>(task.panel_bytes / 2)) return kAheadBytes;
   if (task.next == nullptr) return 0;
-  const std::byte* const end =
-      task.weights + static_cast<std::size_t>(task.panel_end) * task.panel_bytes;
+  const std::byte* const end = task.weights + Size(task.panel_end) * task.panel_bytes;
   return task.next - end + kAheadBytes;
 }
 
@@ -85,7 +84,7 @@ FT_INLINE std::ptrdiff_t AheadOf(const QuantProductTask& task, int panel) {
 // last: whole groups of kRowGroup rows, of which the first ones lie at panel.x.
 template <typename Run>
 FT_INLINE void WalkPanels(const QuantProductTask& task, int rows_at_once, const Run& run) {
-  const auto fit = static_cast<int>(kGroupBytes / task.panel_bytes);
+  const int fit = kGroupBytes / task.panel_bytes;
   const int group = task.rows <= rows_at_once || fit < 1 ? 1 : fit;
   PanelArgs t;
   t.blocks = task.inputs / kInputBlock;
@@ -99,7 +98,7 @@ FT_INLINE void WalkPanels(const QuantProductTask& task, int rows_at_once, const 
       t.x_stride = rows < kRowGroup ? rows : kRowGroup;
       for (int panel = begin; panel < end; ++panel) {
         const int first = panel * kPanel;
-        t.weights = task.weights + static_cast<std::size_t>(panel) * task.panel_bytes;
+        t.weights = task.weights + Size(panel) * task.panel_bytes;
         t.ahead = AheadOf(task, panel);
         t.outputs = task.outputs - first < kPanel ? task.outputs - first : kPanel;
         t.y = task.y + row * t.y_stride + first;

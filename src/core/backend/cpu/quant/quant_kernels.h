@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/numbers/integers.h"
 #include "core/tensor/weight_format.h"
 
 // What the translation units of the instruction sets share for products with quantised weights:
@@ -25,7 +26,7 @@ struct RowBlock {
 };
 
 constexpr std::size_t RowBlocks(int rows, int inputs) {
-  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(inputs / kInputBlock);
+  return Size(rows) * Size(inputs / kInputBlock);
 }
 
 /// Quantises rows [row_begin, row_end) of x [rows, inputs] into `to`, RowBlocks(rows, inputs) of

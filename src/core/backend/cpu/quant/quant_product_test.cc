@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/numbers/integers.h"
 #include "core/backend/conformance_testing.h"
 #include "core/backend/cpu/quant/packing.h"
 #include "core/backend/cpu/quant/quant_testing.h"
@@ -62,7 +63,7 @@ struct Weights {
   Weights(WeightFormat f, std::int64_t out, std::int64_t in, std::uint32_t seed, bool wild = false)
       : format(f), outputs(out), inputs(in), row_bytes(FormatBytes(f, in)) {
     std::mt19937 generator(seed);
-    blocks.resize(row_bytes * static_cast<std::size_t>(outputs));
+    blocks.resize(row_bytes * Size(outputs));
     for (std::byte& byte : blocks) byte = static_cast<std::byte>(generator());
     for (std::size_t at = 0; !wild && at < blocks.size(); at += InfoOf(format).block_bytes) {
       for (const std::size_t half : HalvesOf(format)) {
@@ -77,17 +78,17 @@ struct Weights {
   }
 
   void Pack() {
-    panels = Buffer(static_cast<std::size_t>(panel_count()) * cpu::QuantPanelBytes(format, inputs));
+    panels = Buffer(Size(panel_count()) * cpu::QuantPanelBytes(format, inputs));
     const TensorView view{format, {outputs, inputs}, blocks.data()};
     cpu::PackQuantPanels({&view, 1}, 0, panel_count(), panels.data());
   }
 
   const std::byte* Row(std::int64_t output) const {
-    return blocks.data() + static_cast<std::size_t>(output) * row_bytes;
+    return blocks.data() + Size(output) * row_bytes;
   }
-  int panel_count() const { return static_cast<int>((outputs + kPanel - 1) / kPanel); }
+  int panel_count() const { return (outputs + kPanel - 1) / kPanel; }
   const std::byte* Panel(std::int64_t panel) const {
-    return panels.data() + static_cast<std::size_t>(panel) * cpu::QuantPanelBytes(format, inputs);
+    return panels.data() + Size(panel) * cpu::QuantPanelBytes(format, inputs);
   }
 
   WeightFormat format;
@@ -99,7 +100,7 @@ struct Weights {
 };
 
 std::vector<RowBlock> Quantize(const QuantKernels& kernels, const std::vector<float>& x, int rows) {
-  const int inputs = static_cast<int>(x.size()) / rows;
+  const int inputs = std::ssize(x) / rows;
   std::vector<RowBlock> blocks(cpu::RowBlocks(rows, inputs));
   kernels.quantize({x.data(), rows, inputs, 0, rows, blocks.data()});
   return blocks;
@@ -117,7 +118,7 @@ void MultiplyPanels(const QuantKernels& kernels, const Weights& weights,
 
 std::vector<float> Multiply(const QuantKernels& kernels, const Weights& weights,
                             const std::vector<float>& x, int rows) {
-  std::vector<float> y(static_cast<std::size_t>(rows * weights.outputs), 12345.0F);
+  std::vector<float> y(Size(rows * weights.outputs), 12345.0F);
   MultiplyPanels(kernels, weights, Quantize(kernels, x, rows), rows, 0, weights.panel_count(),
                  false, &y);
   return y;
@@ -137,7 +138,7 @@ std::vector<float> Reference(const Weights& weights, const std::vector<float>& x
 void ExpectSameBits(const std::vector<float>& got, const std::vector<float>& expected,
                     std::int64_t width) {
   ASSERT_EQ(got.size(), expected.size());
-  const auto columns = static_cast<std::size_t>(width);
+  const std::size_t columns = width;
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(Bits(got[i]), Bits(expected[i])) << got[i] << " and " << expected[i] << ", row "
                                                << i / columns << ", output " << i % columns;
@@ -153,7 +154,7 @@ TEST_P(QuantProductTest, GivesTheBitsOfTheReference) {
     for (int rows = 1; rows <= 72; rows += rows < 20 ? 1 : 13) {  // From 20 on: 33, 46, 59, 72.
       SCOPED_TRACE(rows);
       const Weights weights(format, kOutputs, 512, static_cast<std::uint32_t>(rows));
-      const auto x = Random(static_cast<std::size_t>(rows) * 512, 100);
+      const auto x = Random(Size(rows) * 512, 100);
       const auto& expected = Once(fmt::format("{} {}", FormatName(format), rows),
                                   [&] { return Reference(weights, x, rows); });
       ExpectSameBits(Multiply(*GetParam(), weights, x, rows), expected, kOutputs);
@@ -169,7 +170,7 @@ TEST_P(QuantProductTest, TakesEveryWidthOfWholeBlocks) {
       SCOPED_TRACE(inputs);
       const Weights weights(format, 18, inputs, 7);
       for (const int rows : {3, 25}) {
-        const auto x = Random(static_cast<std::size_t>(rows * inputs), 8);
+        const auto x = Random(Size(rows * inputs), 8);
         const auto& expected = Once(fmt::format("{} {} {}", FormatName(format), inputs, rows),
                                     [&] { return Reference(weights, x, rows); });
         ExpectSameBits(Multiply(*GetParam(), weights, x, rows), expected, 18);
@@ -247,7 +248,7 @@ std::vector<float> UnusualInputs() {
 
 TEST_P(QuantProductTest, TakesUnusualInputs) {
   const auto x = UnusualInputs();
-  const int rows = static_cast<int>(x.size()) / 256;
+  const int rows = std::ssize(x) / 256;
   for (const WeightFormat format : QuantizedFormats()) {
     SCOPED_TRACE(FormatName(format));
     const Weights weights(format, 16, 256, 1);
@@ -265,20 +266,19 @@ TEST_P(QuantProductTest, QuantizesInputsAsTheReferenceDoes) {
   for (int i = 0; i < 256; ++i) {
     x.push_back(i % 32 == 0 ? 127.0F : static_cast<float>(i % 32) - 15.5F);
   }
-  const int rows = static_cast<int>(x.size()) / 256;
+  const int rows = std::ssize(x) / 256;
   const auto blocks = Quantize(*GetParam(), x, rows);
   for (int row = 0; row < rows; ++row) {
     const int group = row / cpu::kRowGroup * cpu::kRowGroup;
     const int in_group = std::min(rows - group, cpu::kRowGroup);
     const auto expected = reference::QuantizeInputs(x.data() + row * 256, 256);
     for (int b = 0; b < 8; ++b) {
-      const RowBlock& got =
-          blocks[static_cast<std::size_t>(group * 8 + b * in_group + row - group)];
-      const auto& wanted = expected[static_cast<std::size_t>(b)];
+      const RowBlock& got = blocks[group * 8 + b * in_group + row - group];
+      const auto& wanted = expected[b];
       EXPECT_EQ(Bits(got.scale), Bits(wanted.scale)) << row << " " << b;
       int halves[2] = {0, 0};
       for (int j = 0; j < cpu::kInputBlock; ++j) {
-        EXPECT_EQ(got.values[j], wanted.values[static_cast<std::size_t>(j)]) << row << " " << b;
+        EXPECT_EQ(got.values[j], wanted.values[j]) << row << " " << b;
         halves[j / 16] -= got.values[j];
       }
       EXPECT_THAT(got.minus_halves, testing::ElementsAre(halves[0], halves[1]));
@@ -318,8 +318,8 @@ TEST(QuantPackingTest, KeepsEveryWeight) {
     for (const std::int64_t blocks : {1, 3, 8, 13}) {
       const std::int64_t inputs = blocks * InfoOf(format).block_elements;
       const Weights weights(format, 21, inputs, 1, true);
-      std::vector<float> expected(static_cast<std::size_t>(inputs));
-      std::vector<float> got(static_cast<std::size_t>(inputs));
+      std::vector<float> expected(inputs);
+      std::vector<float> got(inputs);
       for (std::int64_t o = 0; o < weights.outputs; ++o) {
         Dequantize(format, weights.Row(o), blocks, expected.data());
         cpu::ReadQuantOutput(format, weights.Panel(o / kPanel), inputs,
@@ -369,10 +369,9 @@ TEST(QuantAccuracyTest, IsNearTheProductOfDequantizedWeights) {
       for (std::int64_t r = 0; r < 4; ++r) {
         double sum = 0;
         for (std::int64_t i = 0; i < kInputs; ++i) {
-          sum += double{row[static_cast<std::size_t>(i)]} *
-                 x[static_cast<std::size_t>(r * kInputs + i)];
+          sum += double{row[i]} * x[r * kInputs + i];
         }
-        const double error = got[static_cast<std::size_t>(r * 64 + o)] - sum;
+        const double error = got[r * 64 + o] - sum;
         errors += error * error;
         squares += sum * sum;
       }

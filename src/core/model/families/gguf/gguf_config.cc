@@ -218,7 +218,7 @@ class ConfigReader {
     const auto found = tensors_.find(tensor);
     if (found == tensors_.end()) return {};
     const TensorView& view = found->second;
-    std::vector<float> values(static_cast<std::size_t>(view.elements()));
+    std::vector<float> values(view.elements());
     LoadElements(view, 0, view.elements(), values.data());
     return values;
   }
