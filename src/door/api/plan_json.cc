@@ -21,7 +21,7 @@ Json ValueJson(const PlanField<int>& field, int value) {
 Json ValueJson(const PlanField<Fanout>&, const Fanout& value) {
   constexpr std::array<std::string_view, 4> kRules = {"", "uniform", "geometric", "planned"};
   if (!value.counts.empty()) return value.counts;
-  return Json(kRules.at(Size(value.rule)));
+  return Json(kRules.at(static_cast<std::size_t>(value.rule)));
 }
 
 }  // namespace
