@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 
 #include "base/files/temporary_testing.h"
 #include "base/numbers/integers.h"
@@ -35,7 +36,7 @@ class Ranked {
     folder_.Write("ranking.txt", FormatTokenRanking(ranking_));
   }
 
-  DraftVocabulary First(int most) const {
+  DraftVocabulary First(std::optional<int> most) const {
     return {(folder_.path() / "ranking.txt").string(), most};
   }
   // By token.
@@ -74,7 +75,7 @@ std::unique_ptr<LoadedModel> Loaded(const ModelSource& source, Precision precisi
   return LoadModel(*fitted, std::make_shared<Device>(CoreSet{TargetCore()}), precision).value();
 }
 
-DraftOptions LimitedTo(int most, DraftOptions draft = BundledDraft()) {
+DraftOptions LimitedTo(std::optional<int> most, DraftOptions draft = BundledDraft()) {
   draft.source.draft_vocabulary = StoryRanking().First(most);
   return draft;
 }
@@ -133,7 +134,7 @@ TEST(ReducedDraft, IsAcceptedAsOftenWhereItMaySayWhatTheTargetSays) {
     return sum;
   };
   const std::int64_t whole = accepted(BundledDraft());
-  const std::int64_t all = accepted(LimitedTo(0));
+  const std::int64_t all = accepted(LimitedTo(std::nullopt));
   const std::int64_t few = accepted(LimitedTo(20));
   EXPECT_GE(all, whole * 95 / 100);
   EXPECT_LT(few, all);
