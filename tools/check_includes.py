@@ -5,7 +5,7 @@ as they compile files in batches and read some headers before.
     check_includes.py [FILE...]
 
 By default these are the MOST sources that were changed last; a change to x.h counts as one to x.cc.
-Among those of one commit, and where there is no history, a hash of the newest commit chooses. Clang
+Among those of one commit, and where there is no history, a hash of the path chooses. The compiler
 reads their syntax and generates nothing: build/includes is configured and never built.
 """
 
@@ -36,7 +36,6 @@ def git(*words):
 def compile_commands():
     """The words of the command that compiles a source, by its path from the root."""
     subprocess.run(["cmake", "-G", "Ninja", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release",
-                    "-DCMAKE_CXX_COMPILER=clang++-14", "-DFORETOKEN_BUILD_FUZZERS=ON",
                     "-DFORETOKEN_UNITY=OFF", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"],
                    check=True, stdout=subprocess.DEVNULL)
     entries = json.loads((BUILD / "compile_commands.json").read_text())
@@ -52,13 +51,8 @@ def last_changed_first(sources):
             behind += 1
         else:
             commits.setdefault(os.path.splitext(line)[0] + ".cc", behind)
-    head = "".join(git("rev-parse", "HEAD"))
-
-    def order(source):
-        digest = hashlib.sha256((head + source).encode()).digest()
-        return commits.get(source, behind + 1), digest
-
-    return sorted(sources, key=order)
+    return sorted(sources, key=lambda source: (commits.get(source, behind + 1),
+                                               hashlib.sha256(source.encode()).digest()))
 
 
 def compiles(command):
