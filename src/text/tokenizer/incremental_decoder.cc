@@ -1,4 +1,5 @@
 #include "base/text/utf8.h"
+#include "foretoken/tokenizer.h"
 
 namespace foretoken {
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/result.h"
 #include "base/text/printable.h"
 
 namespace foretoken {
