@@ -40,7 +40,7 @@ def compile_commands():
                    check=True, stdout=subprocess.DEVNULL)
     entries = json.loads((BUILD / "compile_commands.json").read_text())
     return {os.path.relpath(entry["file"], ROOT): shlex.split(entry["command"])
-            for entry in entries}
+            for entry in entries if BUILD not in pathlib.Path(entry["file"]).parents}
 
 
 def last_changed_first(sources):
