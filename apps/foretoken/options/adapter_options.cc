@@ -47,9 +47,9 @@ void AddAdapterOptions(CLI::App* app, AdapterOptions* options, const std::string
 Result<AdapterUse> TheAdapter(const LanguageModel& target) {
   if (target.adapters().empty()) return AdapterUse{};
   if (target.adapters().size() == 1) return AdapterUse{0, target.adapters()[0].scale};
-  return InvalidInput(fmt::format(
+  return Invalid(
       "--lora was given {} times, but one text is decoded with one adapter: give it once",
-      target.adapters().size()));
+      target.adapters().size());
 }
 
 }  // namespace foretoken

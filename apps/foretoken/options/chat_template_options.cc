@@ -10,20 +10,20 @@ namespace foretoken {
 
 Result<std::string> ChatTemplateOptions::Read() const {
   if (!variables.empty() && !Json::Parse(variables).is_object()) {
-    return InvalidInput(fmt::format(
+    return Invalid(
         "--chat-template-kwargs takes a JSON object, as {{\"enable_thinking\": false}}, not '{}'",
-        variables));
+        variables);
   }
   if (source.empty()) return std::string();
   if (const auto built_in = BuiltInChatTemplate(source)) return std::string(*built_in);
   Result<std::string> text = ReadText(source);
   if (text.ok()) {
     if (!text->empty()) return text;
-    return InvalidInput(fmt::format("the chat template in '{}' is empty", source));
+    return Invalid("the chat template in '{}' is empty", source);
   }
-  return InvalidInput(fmt::format(
+  return Invalid(
       "'{}' is no file with a chat template that can be read, nor one of those built in: {}",
-      source, fmt::join(BuiltInChatTemplates(), ", ")));
+      source, fmt::join(BuiltInChatTemplates(), ", "));
 }
 
 void AddChatTemplateOptions(CLI::App* app, ChatTemplateOptions* options) {

@@ -11,7 +11,7 @@ namespace {
 Result<std::string> ReadFor(std::string_view option, const std::string& path) {
   Result<std::string> text = ReadText(path);
   if (text.ok()) return text;
-  return InvalidInput(fmt::format("{}: cannot read '{}': {}", option, path, text.error().message));
+  return Invalid("{}: cannot read '{}': {}", option, path, text.error().message);
 }
 
 Result<std::string> GrammarOf(const ConstraintOptions& options) {

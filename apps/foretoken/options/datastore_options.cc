@@ -12,8 +12,8 @@ Status DatastoreChoice::Check(std::span<const Mode> modes) const {
   if (!tenant.empty()) return InvalidInput("--namespace is part of a datastore: --datastore DIR");
   for (const Mode mode : modes) {
     if (!mode.drafts() || InfoOf(mode.drafter).needs != DrafterNeeds::kDatastore) continue;
-    return InvalidInput(fmt::format(
-        "mode {} looks in a datastore only: name one with --datastore DIR", ModeName(mode)));
+    return Invalid("mode {} looks in a datastore only: name one with --datastore DIR",
+                   ModeName(mode));
   }
   return {};
 }

@@ -54,8 +54,7 @@ CoreSet CoresWithout(const std::vector<int>& cores, const CoreSet& taken) {
 
 Result<CoreSet> TakeCores(const CoreSet& from, int count, std::string_view option) {
   if (count > std::ssize(from)) {
-    return InvalidInput(fmt::format("{} asks for {} cores, but only {} are free for it", option,
-                                    count, from.size()));
+    return Invalid("{} asks for {} cores, but only {} are free for it", option, count, from.size());
   }
   CoreSet taken(from.begin(), from.begin() + count);
   std::sort(taken.begin(), taken.end());
@@ -73,7 +72,7 @@ Status GiveOne(std::initializer_list<std::pair<std::string_view, const std::stri
   for (const auto& [option, value] : options) {
     if (value->empty()) continue;
     if (!given.empty()) {
-      return InvalidInput(fmt::format("give either {} or {}, not both", given, option));
+      return Invalid("give either {} or {}, not both", given, option);
     }
     given = option;
   }
@@ -119,9 +118,8 @@ Status ModelOptions::ResolveDefaults(const std::string& datastore) {
   for (const bool of_draft : {false, true}) {
     if ((of_draft ? draft_weights : weights).empty()) continue;
     if ((of_draft ? draft : target).empty()) {
-      return InvalidInput(
-          fmt::format("--{0}weights converts the weights of a {1} in files, and there is none",
-                      of_draft ? "draft-" : "", of_draft ? "draft" : "target"));
+      return Invalid("--{0}weights converts the weights of a {1} in files, and there is none",
+                     of_draft ? "draft-" : "", of_draft ? "draft" : "target");
     }
   }
   if (draft_window.has_value() && !has_draft()) {
@@ -148,8 +146,8 @@ std::optional<DraftWindow> ModelOptions::SeenByDraft() const {
 Status ModelOptions::ResolveFurtherDrafts(const std::string& datastore) {
   if (further_sources.size() == further_drafts.size()) return {};
   if (further_drafts.size() + 1 > kDraftModels.size()) {
-    return InvalidInput(fmt::format("--draft names {} drafts, and a model has {} at most",
-                                    further_drafts.size() + 1, kDraftModels.size()));
+    return Invalid("--draft names {} drafts, and a model has {} at most", further_drafts.size() + 1,
+                   kDraftModels.size());
   }
   further_sources.clear();
   for (const std::string& further : further_drafts) {
@@ -197,8 +195,7 @@ Status ModelOptions::FillInDraftVocabulary(const std::string& datastore) {
       std::string_view(draft_vocab).substr(colon == std::string::npos ? 0 : colon + 1);
   if (int most = 0; ParseNumber(number, &most)) {
     if (most < 1) {
-      return InvalidInput(
-          fmt::format("--draft-vocab {}: the draft must be left at least one token", draft_vocab));
+      return Invalid("--draft-vocab {}: the draft must be left at least one token", draft_vocab);
     }
     draft_vocabulary.most = most;
     file.resize(colon == std::string::npos ? 0 : colon);
@@ -206,11 +203,11 @@ Status ModelOptions::FillInDraftVocabulary(const std::string& datastore) {
   if (file.empty() && draft_synthetic.empty()) {
     std::error_code ignored;
     if (datastore.empty() || !std::filesystem::exists(RankingPath(datastore), ignored)) {
-      return InvalidInput(fmt::format(
+      return Invalid(
           "--draft-vocab {}: which tokens are the most frequent is not known; `foretoken datastore "
           "rank -d DIR` finds it out for --datastore DIR, and `foretoken datastore rank FILE... "
           "--output RANKING` for --draft-vocab RANKING:N",
-          draft_vocab));
+          draft_vocab);
     }
     file = RankingPath(datastore).string();
   }
@@ -237,12 +234,12 @@ Status ModelOptions::FillInSelf() {
   }
   if (type.empty() || type.find('=') != std::string::npos || !draft_weights.empty() ||
       target.empty()) {
-    return InvalidInput(
-        fmt::format("the draft '{}' stands for the target with other weights: write self:TYPE, as "
-                    "self:q4_0, without --draft-weights, and beside a target in files; self:mtp "
-                    "or self:medusa for the layers or heads in its files that guess further "
-                    "tokens; or self:exit=E or self:skip=WHICH for some of its own layers",
-                    draft));
+    return Invalid(
+        "the draft '{}' stands for the target with other weights: write self:TYPE, as "
+        "self:q4_0, without --draft-weights, and beside a target in files; self:mtp "
+        "or self:medusa for the layers or heads in its files that guess further "
+        "tokens; or self:exit=E or self:skip=WHICH for some of its own layers",
+        draft);
   }
   draft = target;
   draft_name = target_name;
@@ -316,8 +313,7 @@ Result<std::pair<Token, float>> ParseLogitBias(std::string_view text) {
   float value = 0;
   if (colon == std::string_view::npos || !ParseNumber(text.substr(0, colon), &token) ||
       !ParseNumber(text.substr(colon + 1), &value)) {
-    return InvalidInput(
-        fmt::format("--logit-bias '{}' is not of the form ID:VALUE, as in 42:-1.5", text));
+    return Invalid("--logit-bias '{}' is not of the form ID:VALUE, as in 42:-1.5", text);
   }
   return std::pair(token, value);
 }
@@ -405,8 +401,8 @@ Result<Decoding> DecodingOptions::Load(std::optional<Mode> decoding_mode) {
 Result<int> ChooseContext(const ModelOptions& model, const LanguageModel& target, int wanted) {
   const int limit = target.facts().max_context;
   if (model.context && *model.context > limit) {
-    return InvalidInput(fmt::format("--context {} is more than the model's limit of {} tokens",
-                                    *model.context, limit));
+    return Invalid("--context {} is more than the model's limit of {} tokens", *model.context,
+                   limit);
   }
   if (model.context) return *model.context;
   return wanted > 0 ? std::min(wanted, limit) : limit;
@@ -455,7 +451,7 @@ Result<Mode> DecodingOptions::Choose() {
     FT_ASSIGN_OR_RETURN(chosen, ParseMode(mode));
   }
   if (const Status draft = model.CheckDraftOf(chosen); !draft.ok()) {
-    return InvalidInput(fmt::format("{}, or use --mode ar", draft.error().message));
+    return Invalid("{}, or use --mode ar", draft.error().message);
   }
   return chosen;
 }
@@ -467,9 +463,9 @@ Status DecodingOptions::CheckFor(std::span<const Mode> modes) const {
 
 Status CheckPromptFits(std::size_t prompt_tokens, int context) {
   if (prompt_tokens < Size(context)) return {};
-  return InvalidInput(fmt::format(
+  return Invalid(
       "the prompt has {} tokens, but the context holds {} with at least one of output; shorten it",
-      prompt_tokens, context));
+      prompt_tokens, context);
 }
 
 }  // namespace foretoken

@@ -26,13 +26,13 @@ Result<std::vector<DrafterId>> ParseDrafterIds(std::string_view option, std::str
     if (named == kDrafters.end()) {
       std::vector<std::string_view> known;
       for (const DrafterInfo& info : kDrafters) known.push_back(info.name);
-      return InvalidInput(fmt::format("{}: '{}' is no drafter: choose among {}", option, name,
-                                      fmt::join(known, ", ")));
+      return Invalid("{}: '{}' is no drafter: choose among {}", option, name,
+                     fmt::join(known, ", "));
     }
     drafters.push_back(static_cast<DrafterId>(named - kDrafters.begin()));
   }
   if (!text.empty() && drafters.empty()) {
-    return InvalidInput(fmt::format("{} '{}' names no drafter", option, text));
+    return Invalid("{} '{}' names no drafter", option, text);
   }
   return drafters;
 }
@@ -71,9 +71,8 @@ Status SpeculationOptions::CheckFor(std::span<const Mode> modes) const {
     const Mode made{Schedule::kBefore, id};
     const auto uses = [made](Mode mode) { return mode == made || mode.planned(); };
     if (!given || std::ranges::any_of(modes, uses)) continue;
-    return InvalidInput(
-        fmt::format("--{} says what mode {} is made of, and neither that nor auto is chosen",
-                    option, InfoOf(id).before));
+    return Invalid("--{} says what mode {} is made of, and neither that nor auto is chosen", option,
+                   InfoOf(id).before);
   }
   const auto proposes = [](Mode mode) { return mode.drafts() || mode.planned(); };
   if (is_lossy() && std::ranges::none_of(modes, proposes)) {

@@ -326,8 +326,8 @@ Status ValidateConfig(const EngineConfig& config, const EngineSizes& sizes) {
                         "lossy");
   }
   if (BlocksFor(sizes.kv_tokens) < BlocksFor(sizes.context)) {
-    return InvalidInput(fmt::format("{} KV slots cannot hold one sequence of {} tokens",
-                                    sizes.kv_tokens, sizes.context));
+    return Invalid("{} KV slots cannot hold one sequence of {} tokens", sizes.kv_tokens,
+                   sizes.context);
   }
   return {};
 }
