@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <type_traits>
+#include <utility>
 
 #include "apps/foretoken/options/options.h"
 #include "base/text/parse_number.h"
@@ -30,41 +30,53 @@ Result<int> ParseValue(const PlanField<int>& field, std::string_view text) {
   if (word != words.end()) return static_cast<int>(-1 - (word - words.begin()));
   int number = 0;
   if (ParseNumber(text, &number) && number >= field.least && number <= field.most) return number;
-  return InvalidInput(fmt::format("'{}' is neither {} nor a number from {} to {}", text,
-                                  fmt::join(words, " nor "), field.least, field.most));
+  return Invalid("'{}' is neither {} nor a number from {} to {}", text, fmt::join(words, " nor "),
+                 field.least, field.most);
 }
 
+template <typename Number>
+void AddNumber(const OptionGroup& add, const PlanField<Number>& field, PlanOptions* plan) {
+  add(field.flags, &(plan->*field.member), field.value, field.help)
+      ->check(Between(static_cast<Number>(field.least), static_cast<Number>(field.most)));
+}
+
+// A value that ParseValue makes of its text.
+template <typename Value>
+AddedOption AddText(const OptionGroup& add, const PlanField<Value>& field, PlanOptions* plan) {
+  const auto read = [field, plan](const std::string& text) -> Status {
+    FT_ASSIGN_OR_RETURN(plan->*field.member, ParseValue(field, text));
+    return {};
+  };
+  return add(field.flags, read, field.value, field.help);
+}
+
+void AddField(const OptionGroup& add, const PlanField<float>& field, PlanOptions* plan) {
+  AddNumber(add, field, plan);
+}
+
+void AddField(const OptionGroup& add, const PlanField<int>& field, PlanOptions* plan) {
+  if (field.words.empty()) return AddNumber(add, field, plan);
+  AddText(add, field, plan);
+}
+
+void AddField(const OptionGroup& add, const PlanField<Fanout>& field, PlanOptions* plan) {
+  AddText(add, field, plan);
+}
+
+// One of several names.
 template <typename Value>
 void AddField(const OptionGroup& add, const PlanField<Value>& field, PlanOptions* plan) {
-  constexpr bool kNumber = std::is_arithmetic_v<Value>;
-  std::optional<Value>* const place = &(plan->*field.member);
-  if constexpr (kNumber) {
-    if (field.words.empty()) {
-      add(field.flags, place, field.value, field.help)
-          ->check(Between(static_cast<Value>(field.least), static_cast<Value>(field.most)));
-      return;
-    }
-  }
-  if constexpr (!std::is_same_v<Value, float>) {
-    const auto read = [field, place](const std::string& text) -> Status {
-      FT_ASSIGN_OR_RETURN(*place, ParseValue(field, text));
-      return {};
-    };
-    const AddedOption option = add(field.flags, read, field.value, field.help);
-    if constexpr (!kNumber && !std::is_same_v<Value, Fanout>) {
-      std::vector<std::string> names;
-      for (const Value value : ValuesOf(field)) names.emplace_back(NameOf(value));
-      option.check(OneOf(std::move(names)));
-    }
-  }
+  std::vector<std::string> names;
+  for (const Value value : ValuesOf(field)) names.emplace_back(NameOf(value));
+  AddText(add, field, plan).check(OneOf(std::move(names)));
 }
 
 }  // namespace
 
 Result<Fanout> ParseFanout(std::string_view text) {
-  if (text == "uniform") return Fanout{FanoutRule::kUniform, {}};
-  if (text == "geometric") return Fanout{FanoutRule::kGeometric, {}};
-  if (text == "planned") return Fanout{FanoutRule::kPlanned, {}};
+  for (const FanoutRule rule : kFanoutRules) {
+    if (text == NameOf(rule)) return Fanout{rule, {}};
+  }
   Fanout choice{FanoutRule::kGiven, {}};
   const bool uniform = text.starts_with("uniform:");
   const std::vector<std::string> items = SplitList(uniform ? text.substr(8) : text);
@@ -73,10 +85,10 @@ Result<Fanout> ParseFanout(std::string_view text) {
   }
   const bool bad = std::ranges::find(choice.counts, -1) != choice.counts.end();
   if (choice.counts.empty() || bad || (uniform && choice.counts.size() > 1)) {
-    return InvalidInput(
-        fmt::format("'{}' is not a fan-out: write uniform:N with N from 1 to {}, uniform, "
-                    "geometric, planned, or one number for every outcome node, like 4,3,3,2",
-                    text, kMaxFanout));
+    return Invalid(
+        "'{}' is not a fan-out: write uniform:N with N from 1 to {}, uniform, "
+        "geometric, planned, or one number for every outcome node, like 4,3,3,2",
+        text, kMaxFanout);
   }
   return choice;
 }

@@ -100,6 +100,11 @@ std::string_view LossyName(Lossy lossy) {
   return NameAt(kNames, lossy);
 }
 
+std::string_view NameOf(FanoutRule rule) {
+  constexpr std::array<std::string_view, 4> kNames = {"", "uniform", "geometric", "planned"};
+  return NameAt(kNames, rule);
+}
+
 std::string_view CacheOrderName(CacheOrder order) {
   constexpr std::array<std::string_view, kCacheOrders.size()> kNames = {"noise", "probability"};
   return NameAt(kNames, order);

@@ -13,6 +13,9 @@
 
 namespace foretoken {
 
+/// Rules that share a cache budget out; kGiven has numbers in place of a name.
+inline constexpr std::array kFanoutRules = {FanoutRule::kUniform, FanoutRule::kGeometric,
+                                            FanoutRule::kPlanned};
 inline constexpr std::array kCacheOrders = {CacheOrder::kNoise, CacheOrder::kProbability};
 
 inline std::span<const Mode> ValuesOf(const PlanField<Mode>&) { return kModes; }
@@ -24,6 +27,7 @@ inline std::string_view NameOf(Mode value) { return ModeName(value); }
 inline std::string_view NameOf(Fallback value) { return FallbackName(value); }
 inline std::string_view NameOf(SsdPreset value) { return SsdPresetName(value); }
 inline std::string_view NameOf(CacheOrder value) { return CacheOrderName(value); }
+std::string_view NameOf(FanoutRule rule);
 
 inline Result<Mode> ParseValue(const PlanField<Mode>&, std::string_view name) {
   return ParseMode(name);

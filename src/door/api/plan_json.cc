@@ -1,6 +1,5 @@
 #include "door/api/plan_json.h"
 
-#include <array>
 #include <string_view>
 
 #include "base/numbers/integers.h"
@@ -19,9 +18,8 @@ Json ValueJson(const PlanField<int>& field, int value) {
   return value < 0 && !words.empty() ? Json(words.at(Size(-1 - value))) : Json(value);
 }
 Json ValueJson(const PlanField<Fanout>&, const Fanout& value) {
-  constexpr std::array<std::string_view, 4> kRules = {"", "uniform", "geometric", "planned"};
   if (!value.counts.empty()) return value.counts;
-  return Json(kRules.at(static_cast<std::size_t>(value.rule)));
+  return Json(NameOf(value.rule));
 }
 
 }  // namespace
